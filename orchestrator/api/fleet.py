@@ -1,0 +1,211 @@
+"""A fleet, as scripts and commands see it. Nothing here acts on a terminal: wishes are written, and waited for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.api import ready
+from orchestrator.api.picture import Picture, read_picture
+from orchestrator.api.ready import Say, quiet
+from orchestrator.api.select import select, select_one
+from orchestrator.api.supervisor import ensure
+from orchestrator.api.worker import Worker
+from orchestrator.errors import UsageError
+from orchestrator.store.paths import FleetPaths, fleet_paths
+
+if TYPE_CHECKING:
+    from orchestrator.api.order import Order
+    from orchestrator.api.remove import Removed
+    from orchestrator.api.spawn import Made
+    from orchestrator.store.inbox import Found
+    from orchestrator.terminal.server import Server
+
+
+class Fleet:
+    """The workers of one private tmux server. Opening it starts and makes nothing."""
+
+    def __init__(self, paths: FleetPaths, env: Mapping[str, str]) -> None:
+        self.paths = paths
+        self.env = env
+
+    @classmethod
+    def open(cls, name: str = "default", *, env: Mapping[str, str] | None = None) -> Fleet:
+        """Return a fleet by name, existing or not; raises BadName. `env` defaults to this process's."""
+        variables = dict(os.environ) if env is None else env
+        return cls(fleet_paths(name, variables), variables)
+
+    @property
+    def name(self) -> str:
+        return self.paths.fleet
+
+    def picture(self) -> Picture:
+        """Return what is known of the fleet now; needs no supervisor."""
+        return read_picture(self.paths)
+
+    def names(self) -> list[str]:
+        """Return the names of all workers, in the order in which they were added."""
+        from orchestrator.store.files import read_json
+
+        return list((read_json(self.paths.desired) or {}).get("workers") or {})
+
+    def select(self, patterns: Sequence[str]) -> list[Worker]:
+        """Return the workers that names and globs mean; raises UnknownWorker."""
+        return [Worker(self, name) for name in select(patterns, self.names(), fleet=self.name)]
+
+    def worker(self, name: str) -> Worker:
+        """Return one worker by name or glob; raises UnknownWorker for none or several."""
+        return Worker(self, select_one(name, self.names(), fleet=self.name))
+
+    def workers(self) -> list[Worker]:
+        """Return all workers."""
+        return [Worker(self, name) for name in self.names()]
+
+    def spawn(self, role: str = "", *, wait: bool = True, say: Say = quiet, **options: Any) -> Worker:
+        """Add one worker and return it, ready unless `wait` is False; options are those of `Order`."""
+        from orchestrator.api.order import Order
+
+        made = self.spawn_order(Order(count=1, roles=(role,) if role else (), **options), wait=wait, say=say)
+        return Worker(self, made.specs[0].name)
+
+    def spawn_order(self, order: Order, *, wait: bool = True, say: Say = quiet) -> Made:
+        """Add the workers of an order: all, or on an error none.
+
+        Raises UsageError, NotReady (tmux, Hermes, endpoint, disk), SupervisorDown; with `wait` also
+        WorkerFailed and TimedOut, which undo nothing.
+        """
+        from orchestrator.api import spawn
+
+        found = spawn.preflight(self.paths, self.env, order)
+        if order.replace and order.name in self.names():
+            self.stop([order.name], say=say)
+            self.remove([order.name])
+        made = spawn.make(self.paths, self.env, found)
+        for line in made.said:
+            say("", line)
+        if wait:
+            self.wait_ready([spec.name for spec in made.specs], say=say)
+        return made
+
+    def wait_ready(
+        self, names: Sequence[str], *, say: Say = quiet, timeout: float = ready.READY_LIMIT
+    ) -> None:
+        """Wait until each worker's prompt stands; raises WorkerFailed and TimedOut (`timeout` in seconds)."""
+        ready.wait_ready(self.paths, names, say=say, timeout=timeout)
+
+    def scale(
+        self, wanted: int | Mapping[str, int], order: Order, *, wait: bool = True, say: Say = quiet
+    ) -> list[str]:
+        """Make the running fleet, or each named role, exactly as large as `wanted`; return who runs then.
+
+        Stopped workers come back before new ones are made; surplus ones are stopped, not forgotten.
+        `order` gives cwd and endpoint of new ones.
+        """
+        from orchestrator.api.scale import scale
+
+        return scale(self, wanted, order, wait=wait, say=say)
+
+    def start(self, names: Sequence[str], *, wait: bool = True, say: Say = quiet) -> None:
+        """Start workers, or lift their hold; one that runs already is left alone."""
+        running = [name for name, worker in self.picture().workers.items() if ready.runs(worker)]
+        self._wish([name for name in names if name not in running], want="run", again=True)
+        self.ensure_supervisor()
+        if wait:
+            self.wait_ready(names, say=say)
+
+    def restart(self, names: Sequence[str], *, wait: bool = True, say: Say = quiet) -> None:
+        """End and start workers again, each in its own conversation; costs nothing of its crash budget."""
+        self._wish(names, want="run", again=True)
+        self.ensure_supervisor()
+        if wait:
+            self.wait_ready(names, say=say)
+
+    def stop(self, names: Sequence[str], *, grace: float = 10.0, wait: bool = True, say: Say = quiet) -> None:
+        """End workers; `grace` is the seconds between asking, TERM and KILL (0 = now)."""
+        if grace < 0 or grace > 3600:
+            raise UsageError(f"--grace {grace:g} is not possible", hint="use 0 to 3600 seconds")
+        self._wish(names, want="stopped", grace=grace)
+        self.ensure_supervisor()
+        if wait:
+            ready.wait_stopped(self.paths, names, say=say, timeout=3 * grace + 30)
+
+    def remove(self, names: Sequence[str], *, purge: bool = False) -> list[Removed]:
+        """Forget stopped workers; what they learned is archived unless `purge`. Raises UsageError."""
+        from orchestrator.api.remove import remove
+
+        self.ensure_supervisor()
+        return remove(self.paths, self.env, names, purge=purge)
+
+    def wait(
+        self, names: Sequence[str], *, state: str = "", any_one: bool = False, timeout: float | None = None
+    ) -> dict[str, dict[str, Any]]:
+        """Wait until these workers (or one of them) have nothing left to do, or show the state word `state`.
+
+        Returns the entries of those that do. Raises WorkerFailed (held, stopped, last turn failed),
+        PersonNeeded (a dialog waits), TimedOut.
+        """
+        from orchestrator.api.until import until_idle
+
+        self.ensure_supervisor()
+        return until_idle(self, names, state=state, any_one=any_one, timeout=timeout)
+
+    def wait_message(self, message_id: str, *, timeout: float | None = None) -> Found:
+        """Wait until a message was delivered; raises WorkerFailed when it was not, TimedOut, UsageError."""
+        from orchestrator.api.until import until_delivered
+
+        self.ensure_supervisor()
+        return until_delivered(self, message_id, timeout=timeout)
+
+    def message(self, message_id: str) -> tuple[str, dict[str, Any]]:
+        """Return where a message lies (new, cur, done, failed; "" = nowhere) and its file's content."""
+        from orchestrator.store import inbox
+
+        found = inbox.find(self.paths, message_id)
+        return (found.place, found.data) if found else ("", {})
+
+    def follow_journal(self) -> Iterator[dict[str, Any]]:
+        """Yield the journal's lines as they come, for ever."""
+        from orchestrator.api.lines import follow
+
+        return follow(self.paths.journal)
+
+    def unsend(self, message_id: str) -> Found:
+        """Take a queued message back; raises UsageError when it no longer waits."""
+        from orchestrator.store import inbox
+
+        return inbox.unsend(self.paths, message_id)
+
+    def ensure_supervisor(self) -> bool:
+        """Start a supervisor if none runs; raises SupervisorDown. Returns whether one was started."""
+        if not self.paths.desired.exists():
+            return False
+        return ensure(self.paths, self.env)
+
+    def server(self) -> Server:
+        """Return the fleet's tmux server, for looking and attaching."""
+        from pathlib import Path
+
+        from orchestrator.store.state import read_state
+        from orchestrator.terminal.server import Server, socket_name
+
+        state = read_state(self.paths)
+        socket = ((state.data.get("tmux") or {}) if state else {}).get("socket")
+        known = Path(str(socket)) if socket and "/" in str(socket) else None
+        return Server(socket_name(self.name), self.paths.tmux_conf, env=self.env, socket=known)
+
+    def _wish(
+        self, names: Sequence[str], *, want: str, again: bool = False, grace: float | None = None
+    ) -> None:
+        from orchestrator.store.desired import Want, edit_desired
+
+        if not names:
+            return
+        with edit_desired(self.paths) as desired:
+            for name in names:
+                worker = desired.workers.get(name)
+                if worker is None:
+                    continue
+                worker.want = Want(want)
+                worker.generation += int(again)
+                worker.grace = worker.grace if grace is None else grace

@@ -1,0 +1,123 @@
+"""Finding the supervisor of a fleet, and starting one that is not there."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from orchestrator.errors import SupervisorDown
+from orchestrator.store.lock import FileLock
+from orchestrator.store.paths import FleetPaths
+from orchestrator.version import __version__
+
+START_LIMIT = 20.0
+"""Seconds within which a new supervisor must hold its lock; a loaded machine takes 2."""
+
+_OF_A_WORKER = {"HERMUX_WORKER", "HERMUX_DIR", "HERMUX_ATTEMPT", "TMUX", "TMUX_PANE"}
+_SECRET = re.compile(r"(API_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_|$)", re.IGNORECASE)
+
+
+def running(paths: FleetPaths) -> dict[str, Any] | None:
+    """Return `{pid, start, version}` of the supervisor, None when there is none: the kernel is asked."""
+    return FileLock(paths.supervisor_lock).holder()
+
+
+def check_version(holder: Mapping[str, Any]) -> None:
+    """Raise SupervisorDown when a supervisor of another version runs."""
+    version, pid = holder.get("version", ""), holder.get("pid", 0)
+    if version and version != __version__:
+        raise SupervisorDown(
+            f"the supervisor (pid {pid}) is hermux {version}, this is {__version__}",
+            hint=f"end it and run this again; workers go on meanwhile: kill {pid}",
+        )
+
+
+class Starting:
+    """A supervisor that was asked to start; `confirm` waits until it, or another one, is there."""
+
+    def __init__(self, paths: FleetPaths, env: Mapping[str, str], *, secrets: Collection[str] = ()) -> None:
+        """Start one unless one runs. `secrets` are names of variables that it must not see."""
+        self.paths = paths
+        self.child: Any = None
+        holder = running(paths)
+        if holder is not None:
+            check_version(holder)
+            return
+        import subprocess
+
+        command, cwd = _command(paths)
+        log = os.open(paths.supervisor_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            self.child = subprocess.Popen(
+                command,
+                cwd=cwd,
+                env=scrubbed(env, secrets),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        finally:
+            os.close(log)
+
+    @property
+    def started(self) -> bool:
+        """Whether a supervisor was started by this object."""
+        return self.child is not None
+
+    def confirm(self) -> None:
+        """Return when a supervisor holds the lock; raises SupervisorDown with the end of its log."""
+        deadline = time.monotonic() + START_LIMIT
+        while (holder := running(self.paths)) is None or not holder["pid"]:
+            if self.child is None or self.child.poll() is not None:
+                if running(self.paths) is None:
+                    raise SupervisorDown(
+                        "the supervisor did not start: " + _last_words(self.paths), hint=self._hint()
+                    )
+            elif time.monotonic() > deadline:
+                raise SupervisorDown(
+                    f"the supervisor did not start within {START_LIMIT:g} s", hint=self._hint()
+                )
+            time.sleep(0.01)
+        check_version(holder)
+
+    def _hint(self) -> str:
+        return f"look at {self.paths.supervisor_log}, or run it here: hermux supervise -F {self.paths.fleet}"
+
+
+def ensure(paths: FleetPaths, env: Mapping[str, str]) -> bool:
+    """Make sure that a supervisor runs; return whether one had to be started."""
+    starting = Starting(paths, env)
+    starting.confirm()
+    return starting.started
+
+
+def scrubbed(env: Mapping[str, str], secrets: Collection[str] = ()) -> dict[str, str]:
+    """Return the environment for a supervisor: no variable of a worker, and none that looks like a key."""
+    return {
+        name: value
+        for name, value in env.items()
+        if name not in _OF_A_WORKER and name not in secrets and not _SECRET.search(name)
+    }
+
+
+def _command(paths: FleetPaths) -> tuple[list[str], Path]:
+    """Return argv and working directory: an installed package is found without the directory."""
+    arguments = ["-m", "orchestrator.supervise", "--fleet", paths.fleet]
+    home = Path(__file__).resolve().parents[2]
+    if str(home) in sys.path[1:]:
+        return [sys.executable, "-P", *arguments], paths.root
+    return [sys.executable, *arguments], home
+
+
+def _last_words(paths: FleetPaths) -> str:
+    try:
+        lines = paths.supervisor_log.read_text(errors="replace").strip().splitlines()
+    except OSError:
+        lines = []
+    return lines[-1][:300] if lines else "it said nothing"

@@ -1,0 +1,101 @@
+"""`hermux start`, `restart`, `stop`, `rm`: the life of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from orchestrator.api import Fleet
+from orchestrator.cli.options import FleetName, Json, NoWait, Quiet, WorkerNames, open_fleet
+from orchestrator.cli.show import out, out_json, talk, talker
+from orchestrator.errors import UsageError
+
+
+def start(
+    workers: WorkerNames,
+    no_wait: NoWait = False,
+    fleet: FleetName = "",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Start workers in their own conversations, or lift a hold, and wait until they are ready."""
+    opened = open_fleet(fleet)
+    names = _names(opened, workers)
+    opened.start(names, wait=not no_wait, say=talker(quiet))
+    _show(opened, names, json)
+
+
+def restart(
+    workers: WorkerNames,
+    no_wait: NoWait = False,
+    fleet: FleetName = "",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """End workers and start them again, each in its own conversation."""
+    opened = open_fleet(fleet)
+    names = _names(opened, workers)
+    opened.restart(names, wait=not no_wait, say=talker(quiet))
+    _show(opened, names, json)
+
+
+def stop(
+    workers: WorkerNames,
+    grace: Annotated[
+        float, typer.Option("--grace", metavar="S", help="seconds before TERM, and again before KILL")
+    ] = 10.0,
+    now: Annotated[bool, typer.Option("--now", help="end them at once")] = False,
+    no_wait: NoWait = False,
+    fleet: FleetName = "",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """End workers: /exit where it can be taken, then TERM, then KILL. What they learned stays."""
+    if now and grace != 10.0:
+        raise UsageError("--now and --grace exclude each other")
+    opened = open_fleet(fleet)
+    names = _names(opened, workers)
+    opened.stop(names, grace=0.0 if now else grace, wait=not no_wait, say=talker(quiet))
+    _show(opened, names, json)
+
+
+def rm(
+    workers: WorkerNames,
+    purge: Annotated[bool, typer.Option("--purge", help="delete what they learned too")] = False,
+    fleet: FleetName = "",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Forget stopped workers. Memories, skills, sessions and conversation are archived unless --purge."""
+    opened = open_fleet(fleet)
+    removed = opened.remove(_names(opened, workers), purge=purge)
+    if json:
+        shown = [
+            {"name": each.name, "archive": str(each.archive) if each.archive else None, "cwd": each.cwd}
+            for each in removed
+        ]
+        out_json({"schema": 1, "removed": shown})
+        return
+    for each in removed:
+        out(each.name)
+        if not quiet:
+            kept = (
+                f"memories, skills, sessions and conversation are in {each.archive}"
+                if each.archive
+                else "nothing was kept"
+            )
+            talk(f"{each.name} is gone; {kept}; {each.cwd} is as it was")
+
+
+def _names(fleet: Fleet, patterns: Sequence[str]) -> list[str]:
+    return [worker.name for worker in fleet.select(patterns)]
+
+
+def _show(fleet: Fleet, names: Sequence[str], json: bool) -> None:
+    if json:
+        workers = fleet.picture().workers
+        kept = ("want", "phase", "word", "why", "attempt", "restarts", "session")
+        shown = [{"name": name, **{key: workers.get(name, {}).get(key) for key in kept}} for name in names]
+        out_json({"schema": 1, "workers": shown})

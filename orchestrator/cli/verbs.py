@@ -1,0 +1,53 @@
+"""Every verb, the module that has it, and what it does in a line.
+
+Only the module of the verb that was typed is imported: `hermux ls` reads nothing of the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A verb: `orchestrator.cli.<module>` has a function of its name (`-` becomes `_`)."""
+
+    name: str
+    module: str
+    help: str
+    function: str = ""
+    alias_of: str = ""
+
+    @property
+    def target(self) -> str:
+        return self.function or self.name.replace("-", "_")
+
+
+VERBS = (
+    Verb("spawn", "spawn", "add N workers and wait until they are ready"),
+    Verb("scale", "spawn", "make the fleet, or each named role, exactly N workers"),
+    Verb("ls", "ls", "show the workers and their state"),
+    Verb("attach", "screen", "put this terminal on a worker's screen"),
+    Verb("peek", "screen", "print a worker's screen"),
+    Verb("send", "send", "queue a message for workers"),
+    Verb("unsend", "send", "take back a message that still waits"),
+    Verb("ask", "ask", "send a message, wait for the answer and print it"),
+    Verb("wait", "wait", "wait until workers have nothing left to do"),
+    Verb("interrupt", "send", "stop the running turn"),
+    Verb("keys", "send", "have keys typed into a worker's terminal"),
+    Verb("why", "why", "say why a worker is in its state and what to type next"),
+    Verb("logs", "logs", "what was decided and done for a worker"),
+    Verb("events", "logs", "what Hermes reported, event by event"),
+    Verb("start", "life", "start workers, or lift a hold"),
+    Verb("restart", "life", "end workers and start them again, conversation kept"),
+    Verb("stop", "life", "end workers; everything they learned stays"),
+    Verb("rm", "life", "forget stopped workers; what they learned is archived"),
+    Verb("endpoint", "endpoint", "show, save or test the model server", function="app"),
+    Verb("mock-endpoint", "services", "serve the rehearsal model: scripted answers, no language model"),
+    Verb("supervise", "services", "run the supervisor here, in the foreground"),
+    Verb("ps", "ls", "same as ls", function="ls", alias_of="ls"),
+    Verb("status", "ls", "same as ls", function="ls", alias_of="ls"),
+    Verb("a", "screen", "same as attach", function="attach", alias_of="attach"),
+)
+
+BY_NAME = {verb.name: verb for verb in VERBS}

@@ -1,0 +1,317 @@
+"""The brain: `decide(fleet, observations, now) -> (fleet, actions)`. Pure.
+
+Observations are folded into the workers' states first; then each worker is planned for on its own, so
+nothing about one worker can change another. The caller records the new fleet before it carries out
+the actions, and hands what comes of them in as observations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from orchestrator.fleet import deliver, life
+from orchestrator.fleet.action import Action, Look
+from orchestrator.fleet.events import Event, EventName
+from orchestrator.fleet.observation import (
+    Acted,
+    Autopsied,
+    DesiredSeen,
+    Glanced,
+    Gone,
+    InboxSeen,
+    Launched,
+    LaunchFailed,
+    Observation,
+    PaneSeen,
+    Said,
+    Swept,
+    Taken,
+    Wanted,
+)
+from orchestrator.fleet.pen import Pen
+from orchestrator.fleet.picture import activity, word_of
+from orchestrator.fleet.talk import FailedKind, TurnOutcome, end_turn, fold
+from orchestrator.fleet.worker import (
+    Glance,
+    GlanceKind,
+    OpKind,
+    Phase,
+    Want,
+    Worker,
+)
+
+Fleet = Mapping[str, Worker]
+
+BOOT_LATE = 120.0
+"""Seconds after which a start is called late; late readiness still counts."""
+SILENT_END = 3.0
+"""A turn whose prompt has been ready for so long is over, even if no event said so."""
+MOVE_AGAIN = 1.0
+LOOK_BUSY, LOOK_PAINTED, LOOK_IDLE = 0.1, 1.0, 30.0
+
+
+def decide(fleet: Fleet, observations: Sequence[Observation], now: float) -> tuple[Fleet, list[Action]]:
+    """Return the fleet after these observations, and what is to be done, in order."""
+    pens = {name: Pen(worker, now) for name, worker in fleet.items()}
+    for seen in observations:
+        if isinstance(seen, DesiredSeen):
+            _desired(pens, seen, now)
+        elif seen.worker in pens:
+            _absorb(pens[seen.worker], seen)
+    for pen in pens.values():
+        _plan(pen)
+        _name_state(pen)
+    kept = {name: pen.worker for name, pen in pens.items() if not life.forgotten(pen.worker)}
+    return kept, [action for pen in pens.values() for action in pen.actions]
+
+
+def next_look(fleet: Fleet, now: float) -> float:
+    """Return the seconds until something may be due without an observation: 0.05 to 1."""
+    soon = 1.0
+    for worker in fleet.values():
+        if worker.op is not None or worker.phase is Phase.STARTING or _in_doubt_about_turn(worker):
+            soon = min(soon, LOOK_BUSY)
+        elif worker.queue and worker.life is not None:
+            soon = min(soon, 0.3)
+        elif worker.phase in (Phase.BACKOFF, Phase.PENDING):
+            soon = min(soon, max(0.05, worker.not_before - now))
+    return soon
+
+
+def _desired(pens: dict[str, Pen], seen: DesiredSeen, now: float) -> None:
+    for name, wanted in seen.workers.items():
+        if name in pens:
+            _rewanted(pens[name], wanted)
+        else:
+            worker = Worker(wanted.spec, wanted.want, wanted.generation, wanted.grace, since=now)
+            pens[name] = Pen(worker, now)
+    for name, pen in pens.items():
+        if name not in seen.workers and pen.worker.listed:
+            pen.set(listed=False, want=Want.STOPPED)
+
+
+def _rewanted(pen: Pen, wanted: Wanted) -> None:
+    anew = wanted.generation != pen.worker.generation
+    pen.set(
+        spec=wanted.spec,
+        want=wanted.want,
+        generation=wanted.generation,
+        grace=wanted.grace,
+        renew=wanted.renew,
+        listed=True,
+    )
+    if anew and wanted.want is Want.RUN:
+        pen.set(crashes=(), hold="", pause="", not_before=0.0)
+        if pen.worker.phase in (Phase.HELD, Phase.BACKOFF) and pen.worker.life is None:
+            pen.set(phase=Phase.PENDING, why="asked for by a person")
+
+
+def _absorb(pen: Pen, seen: Observation) -> None:
+    match seen:
+        case Said():
+            for event in seen.events:
+                _heard(pen, event)
+        case Glanced():
+            _glanced(pen, seen)
+        case PaneSeen():
+            _pane_seen(pen, seen)
+        case InboxSeen():
+            pen.set(queue=seen.queue)
+        case Taken():
+            deliver.taken(pen, seen)
+        case Acted():
+            pen.set(moves=tuple(m for m in pen.worker.moves if m.token != seen.token))
+        case Launched():
+            life.launched(pen, seen)
+        case LaunchFailed():
+            life.launch_failed(pen, seen)
+        case Gone():
+            life.gone(pen, seen)
+        case Autopsied():
+            life.autopsied(pen, seen)
+        case Swept():
+            life.swept(pen, seen)
+        case DesiredSeen():
+            pass
+
+
+def _heard(pen: Pen, event: Event) -> None:
+    if event.attempt != pen.worker.attempt:
+        return
+    before = pen.worker.talk
+    talk = fold(before, event)
+    pen.set(talk=talk)
+    if event.name is EventName.REQUEST and event.main and event.session:
+        _in_session(pen, event.session)
+    deliver.heard(pen, event)
+    if talk.last is not before.last:
+        _turn_ended(pen)
+
+
+def _in_session(pen: Pen, session: str) -> None:
+    worker = pen.worker
+    if worker.resume and session != worker.resume and worker.session == worker.resume:
+        pen.note(
+            f"the conversation went on as {session}",
+            f"attempt was to resume {worker.resume}",
+            witness="event",
+        )
+    pen.set(session=session)
+
+
+def _turn_ended(pen: Pen) -> None:
+    last = pen.worker.talk.last
+    if last is None:
+        return
+    if last.outcome is TurnOutcome.FAILED and last.kind in (FailedKind.AUTH, FailedKind.QUOTA):
+        pen.set(pause=f"{last.kind}: {last.error}")
+        pen.note("takes no more messages", pen.worker.pause, witness="event")
+    elif last.outcome is TurnOutcome.OK and pen.worker.pause:
+        pen.set(pause="")
+
+
+def _glanced(pen: Pen, seen: Glanced) -> None:
+    worker = pen.worker
+    if seen.attempt != worker.attempt or worker.life is None:
+        return
+    same = seen.glance.same(worker.glance) and worker.talk.heard <= worker.steady_since
+    pen.set(glance=seen.glance, steady_since=worker.steady_since if same else seen.glance.at)
+
+
+def _pane_seen(pen: Pen, seen: PaneSeen) -> None:
+    worker = pen.worker
+    if seen.attempt != worker.attempt:
+        return
+    if seen.bells > worker.bells:
+        pen.set(bell_at=pen.now)
+    mode_changed = worker.glance is not None and worker.glance.in_mode != seen.in_mode
+    if mode_changed and worker.glance is not None:
+        pen.set(glance=replace(worker.glance, in_mode=seen.in_mode), steady_since=pen.now)
+    pen.set(bells=seen.bells, painted=seen.painted)
+
+
+def _plan(pen: Pen) -> None:
+    _retry_moves(pen)
+    worker = pen.worker
+    if worker.life is not None and worker.phase is not Phase.STOPPING:
+        _plan_live(pen)
+    if pen.worker.op is not None:
+        _advance(pen)
+    elif pen.worker.life is None:
+        _plan_dead(pen)
+    elif pen.worker.phase is Phase.STOPPING:
+        life.stop(pen, pen.worker.why)
+    _plan_look(pen)
+
+
+def _retry_moves(pen: Pen) -> None:
+    """Ask again for moves that were not confirmed: a supervisor was killed, or a disk was full."""
+    for move in pen.worker.moves:
+        if pen.now - move.asked >= MOVE_AGAIN:
+            pen.ask(move, lambda _: "not confirmed yet")
+
+
+def _plan_live(pen: Pen) -> None:
+    worker = pen.worker
+    if worker.want is not Want.RUN:
+        life.stop(pen, "wanted: stopped" if worker.listed else "removed from the fleet")
+        return
+    if worker.attempt <= worker.renew:
+        life.stop(pen, "a person asked for a restart")
+        return
+    _plan_boot(pen)
+    _plan_turn_end(pen)
+    if pen.worker.phase is Phase.UP and deliver.may_begin(pen.worker, activity(pen.worker)[0]):
+        deliver.begin(pen)
+
+
+def _plan_boot(pen: Pen) -> None:
+    worker, glance = pen.worker, pen.worker.glance
+    if worker.phase not in (Phase.STARTING, Phase.HELD) or glance is None or worker.life is None:
+        return
+    shown = glance.kind not in (GlanceKind.UNKNOWN, GlanceKind.GONE) and not glance.first_run
+    if shown and (worker.talk.plugin or worker.steady()):
+        life.became_ready(pen)
+    elif glance.first_run and worker.phase is Phase.STARTING:
+        pen.set(phase=Phase.HELD, why=f"a first-run question fills the pane: {glance.dialog[:120]}")
+        pen.note("held", pen.worker.why, witness="screen", what="transition")
+
+
+def _in_doubt_about_turn(worker: Worker) -> bool:
+    return worker.talk.busy and (
+        worker.talk.error is not None
+        or (worker.glance is not None and worker.glance.kind is GlanceKind.READY)
+    )
+
+
+def _plan_turn_end(pen: Pen) -> None:
+    """End a turn that ended without an event: failed turns have none (Hermes 0.19 to 0.22)."""
+    worker, glance = pen.worker, pen.worker.glance
+    talk = worker.talk
+    if not talk.busy or glance is None or glance.kind is not GlanceKind.READY or glance.at <= talk.heard:
+        return
+    if talk.error is not None and (worker.steady() or worker.bell_at > talk.error.time):
+        pen.set(talk=end_turn(talk, pen.now, TurnOutcome.FAILED))
+        witness = "bell" if talk.error and worker.bell_at > talk.error.time else "screen"
+        pen.note("turn failed", pen.worker.talk.last.error if pen.worker.talk.last else "", witness=witness)
+        _turn_ended(pen)
+    elif talk.error is None and glance.at - max(talk.heard, worker.steady_since) >= SILENT_END:
+        pen.set(talk=end_turn(talk, pen.now, TurnOutcome.INTERRUPTED))
+        pen.note("turn over", "the prompt is ready and no event came", witness="screen")
+
+
+def _advance(pen: Pen) -> None:
+    op = pen.worker.op
+    assert op is not None
+    if op.kind in (OpKind.STOP, OpKind.RECOVER):
+        life.advance(pen)
+    else:
+        deliver.advance(pen)
+
+
+def _plan_dead(pen: Pen) -> None:
+    worker = pen.worker
+    if worker.want is Want.RUN and worker.phase is not Phase.HELD:
+        if worker.phase is Phase.BACKOFF:
+            if pen.now >= worker.not_before:
+                life.start_when_due(pen)
+        else:
+            pen.set(crashes=(), why="wanted")
+            life.come_back(pen, "wanted")
+    elif worker.want is not Want.RUN and worker.phase is not Phase.STOPPED:
+        pen.set(phase=Phase.STOPPING)
+        pen.begin(OpKind.STOP, "swept", 0)
+
+
+def _plan_look(pen: Pen) -> None:
+    worker = pen.worker
+    if worker.life is None:
+        return
+    since = pen.now - worker.glance.at if worker.glance else LOOK_IDLE
+    if since >= _look_after(worker):
+        pen.act(Look, "the screen is the witness here")
+
+
+def _look_after(worker: Worker) -> float:
+    """Return the age in seconds at which the last reading of the screen is too old."""
+    glance = worker.glance
+    if worker.phase is Phase.STARTING or _in_doubt_about_turn(worker) or glance is None:
+        return LOOK_BUSY
+    if worker.op is not None:
+        return LOOK_BUSY if worker.op.step not in ("term", "kill", "accepted") else LOOK_PAINTED
+    if worker.queue or glance.at - worker.steady_since < 0.3:
+        return 0.3
+    unseen = worker.painted >= int(glance.at) or worker.talk.heard > glance.at
+    return LOOK_PAINTED if unseen or _waits(glance) or worker.phase is Phase.HELD else LOOK_IDLE
+
+
+def _waits(glance: Glance) -> bool:
+    return glance.kind not in (GlanceKind.READY, GlanceKind.BUSY) or bool(glance.typed) or glance.in_mode
+
+
+def _name_state(pen: Pen) -> None:
+    word, witness = word_of(pen.worker)
+    if word != pen.worker.word:
+        pen.set(word=word, since=pen.now)
+    pen.set(witness=witness)

@@ -1,0 +1,325 @@
+"""Delivery of one message: check → take → typing → typed → entered → accepted.
+
+Invariants: text is pasted only into an empty, steady, ready prompt; Enter only while the prompt shows
+exactly ours; once Enter may have been pressed the text is never pasted again in this attempt. Each
+step is recorded before its key is pressed, so a supervisor that comes back knows what may have
+happened. What is neither taken nor refused stays a *flight*: the worker takes no further message
+until an event shows it or its dead attempt's own database tells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from orchestrator.fleet.action import Paste, Press, Take
+from orchestrator.fleet.events import Event, EventName
+from orchestrator.fleet.message import MessageKind, Method
+from orchestrator.fleet.observation import Taken
+from orchestrator.fleet.pen import Pen
+from orchestrator.fleet.worker import Activity, Flight, GlanceKind, Operation, OpKind, Worker
+
+ENTER_AFTER = 0.2
+"""Seconds between text and Enter: Hermes takes an Enter within 50 ms of a change for a newline."""
+ENTER_AGAIN = 1.0
+CHECK_FOR = 5.0
+SHOW_WITHIN = 10.0
+PASTE_AGAIN = 4.0
+TAKE_WITHIN = 60.0
+INTERRUPT_WITHIN = 20.0
+KEYS_TRIES = 3
+
+
+def squash(text: str) -> str:
+    """Drop all white space: the prompt wraps lines where it likes."""
+    return "".join(text.split())
+
+
+def may_begin(worker: Worker, activity: Activity) -> bool:
+    """Whether the oldest message can be taken up now."""
+    if not worker.queue or worker.op is not None or worker.life is None:
+        return False
+    if worker.queue[0].kind is MessageKind.KEYS:
+        return True
+    if worker.queue[0].kind is MessageKind.INTERRUPT:
+        return True
+    return activity in (Activity.READY, Activity.BACKGROUND) and not closed(worker)
+
+
+def closed(worker: Worker) -> str:
+    """Return why no message is taken up, "" if the intake is open."""
+    if worker.pause:
+        return worker.pause
+    if worker.flights:
+        return f"in doubt: {worker.flights[0].message} was entered, and nothing shows whether it was taken"
+    glance = worker.glance
+    if glance is not None and glance.in_mode:
+        return "copy mode: the pane takes no keys until someone leaves it (q)"
+    if worker.draft:
+        return f"draft: the prompt holds text that a person typed ({worker.draft[:40]!r})"
+    return ""
+
+
+def begin(pen: Pen) -> None:
+    """Take up the oldest message."""
+    head = pen.worker.queue[0]
+    kind = {MessageKind.KEYS: OpKind.KEYS, MessageKind.INTERRUPT: OpKind.INTERRUPT}.get(
+        head.kind, OpKind.DELIVER
+    )
+    pen.begin(kind, "check", CHECK_FOR, message=head.id, message_kind=head.kind)
+    if kind is OpKind.KEYS:
+        _take(pen)
+
+
+def taken(pen: Pen, seen: Taken) -> None:
+    """Go on with a message that lies in `cur` now."""
+    op = pen.worker.op
+    if op is None or op.step != "take" or op.message != seen.message:
+        return
+    if seen.problem:
+        pen.end()
+        pen.move(seen.message, error=seen.problem)
+        pen.note(f"message {seen.message} failed", seen.problem)
+        return
+    flight = Flight(seen.message, seen.kind, seen.method, seen.line, seen.digest, pen.worker.talk.offset, pen.now)
+    match op.kind:
+        case OpKind.KEYS:
+            _press_keys(pen, flight, seen.keys)
+        case OpKind.INTERRUPT:
+            _interrupt(pen, flight)
+        case _:
+            _paste(pen, flight)
+
+
+def advance(pen: Pen) -> None:
+    """Do what the running step of a delivery, interrupt or keys operation calls for."""
+    op = pen.worker.op
+    assert op is not None
+    match op.step:
+        case "check":
+            _check(pen, op)
+        case "typing":
+            _typing(pen, op)
+        case "typed":
+            _typed(pen, op)
+        case "entered":
+            _entered(pen, op)
+        case "pressed":
+            _pressed(pen, op)
+        case "accepted" if pen.now >= op.deadline and not pen.worker.talk.busy and op.flight:
+            pen.end()
+            pen.finish(op.flight)
+        case _:
+            pass
+
+
+def _take(pen: Pen) -> None:
+    op = pen.worker.op
+    assert op is not None
+    token = pen.act(Take, "its turn has come and the worker can take it", message=op.message)
+    pen.step("take", CHECK_FOR, token=token)
+
+
+def _check(pen: Pen, op: Operation) -> None:
+    glance = pen.worker.glance
+    fresh = glance is not None and glance.at >= op.since
+    if fresh and op.kind is OpKind.INTERRUPT:
+        _take(pen)
+    elif fresh and pen.worker.steady() and glance is not None and glance.kind is GlanceKind.READY:
+        if glance.typed or glance.in_mode:
+            pen.end()
+            return
+        _take(pen)
+    elif pen.now >= op.deadline:
+        pen.end()
+
+
+def _paste(pen: Pen, flight: Flight) -> None:
+    pen.step("typing", SHOW_WITHIN, flight=flight, acted=pen.now)
+    pen.act(Paste, f"prompt empty and steady, by {flight.method}", line=flight.line, message=flight.message)
+    pen.note(f"typing message {flight.message} ({flight.method})", "ready, no draft", witness="screen")
+
+
+def shows_ours(worker: Worker, flight: Flight) -> bool:
+    """Whether the prompt shows exactly our line."""
+    glance = worker.glance
+    return (
+        glance is not None
+        and glance.kind is GlanceKind.READY
+        and not glance.in_mode
+        and squash(glance.typed) == squash(flight.line)
+    )
+
+
+def _typing(pen: Pen, op: Operation) -> None:
+    glance, flight = pen.worker.glance, op.flight
+    if glance is None or flight is None or glance.at <= op.since:
+        return
+    if shows_ours(pen.worker, flight):
+        pen.step("typed", TAKE_WITHIN)
+        return
+    empty = glance.kind is GlanceKind.READY and not glance.typed and pen.worker.steady(1.0)
+    if empty and pen.now - op.acted >= PASTE_AGAIN:
+        if op.tries >= KEYS_TRIES:
+            pen.end()
+            pen.move(flight.message, back=True)
+            pen.note(f"message {flight.message} put back", "the prompt never showed it", witness="screen")
+            return
+        pen.change(acted=pen.now, tries=op.tries + 1)
+        pen.act(
+            Paste, "the paste never arrived, no Enter was pressed", line=flight.line, message=flight.message
+        )
+
+
+def _typed(pen: Pen, op: Operation) -> None:
+    glance, flight = pen.worker.glance, op.flight
+    if flight is None or glance is None or pen.now - op.since < ENTER_AFTER:
+        return
+    if shows_ours(pen.worker, flight) and glance.at > op.since:
+        entered = replace(flight, entered=True)
+        pen.step("entered", TAKE_WITHIN, flight=entered, tries=0, acted=pen.now)
+        pen.act(Press, "the prompt shows exactly the message", keys=("Enter",))
+    elif _cleared(pen.worker, op) and pen.now >= op.since + PASTE_AGAIN:
+        pen.end()
+        pen.move(flight.message, back=True)
+        pen.note(f"message {flight.message} put back", "a person cleared the prompt", witness="screen")
+
+
+def _cleared(worker: Worker, op: Operation) -> bool:
+    glance = worker.glance
+    return (
+        glance is not None
+        and glance.at > op.since
+        and glance.kind is GlanceKind.READY
+        and not glance.typed
+        and worker.steady(1.0)
+    )
+
+
+def _entered(pen: Pen, op: Operation) -> None:
+    worker, flight = pen.worker, op.flight
+    if flight is None or worker.glance is None:
+        return
+    fresh = worker.glance.at > op.acted
+    ours = shows_ours(worker, flight)
+    if fresh and ours and pen.now - op.acted >= ENTER_AGAIN and op.tries < KEYS_TRIES * 3:
+        pen.change(acted=pen.now, tries=op.tries + 1)
+        pen.act(Press, "the message still stands in the prompt: Enter was not taken", keys=("Enter",))
+    elif fresh and not ours and _screen_is_enough(worker, flight):
+        pen.end()
+        pen.finish(flight)
+        pen.note(f"message {flight.message} taken", "it left the prompt", witness="screen")
+    elif pen.now >= op.deadline:
+        pen.shelve()
+        pen.note(f"message {flight.message} is in doubt", "entered, and no event shows it", witness="event")
+
+
+def _screen_is_enough(worker: Worker, flight: Flight) -> bool:
+    """A slash command has no event, and without the plugin nothing has: then the prompt decides."""
+    if flight.kind is MessageKind.SLASH:
+        return True
+    return not worker.talk.plugin and worker.glance is not None and worker.glance.kind is GlanceKind.BUSY
+
+
+def _press_keys(pen: Pen, flight: Flight, keys: tuple[str, ...]) -> None:
+    pen.end()
+    pen.act(Press, "a person asked for these keys", keys=keys)
+    pen.finish(flight)
+    pen.note(f"pressed {' '.join(keys)}", "asked for by `hermux keys`")
+
+
+def _interrupt(pen: Pen, flight: Flight) -> None:
+    glance = pen.worker.glance
+    recent = glance is not None and pen.now - glance.at < 1.5
+    if glance is not None and recent and glance.kind is GlanceKind.BUSY and not glance.typed:
+        pen.step("pressed", INTERRUPT_WITHIN, flight=replace(flight, entered=True), acted=pen.now)
+        pen.act(Press, "the turn is running and the prompt is empty", keys=("Space", "C-c"))
+        pen.note("interrupting the turn", "asked for by a person", witness="screen")
+        return
+    pen.end()
+    if glance is not None and glance.kind in (GlanceKind.READY,):
+        pen.finish(flight)
+        pen.note("nothing to interrupt", "no turn is running", witness="screen")
+        return
+    why = f"the pane shows {glance.kind if glance else 'nothing'}: an interrupt could answer or exit"
+    pen.move(flight.message, error=why)
+    pen.note("interrupt refused", why, witness="screen")
+
+
+def _pressed(pen: Pen, op: Operation) -> None:
+    glance, flight = pen.worker.glance, op.flight
+    if flight is None or glance is None:
+        return
+    if glance.at > op.acted and glance.kind is GlanceKind.READY and pen.worker.steady():
+        pen.end()
+        pen.finish(flight)
+    elif pen.now >= op.deadline:
+        pen.end()
+        pen.move(flight.message, error=f"no end of the turn within {INTERRUPT_WITHIN:.0f} s after Space C-c")
+
+
+def heard(pen: Pen, event: Event) -> None:
+    """Match an event against what is on its way."""
+    if event.name not in (EventName.TURN_START, EventName.REQUEST) or not event.main:
+        return
+    seen = str(event.data.get("sha256", ""))
+    for flight in _on_its_way(pen.worker):
+        if event.offset > flight.offset and seen == flight.digest:
+            _seen(pen, flight, event, seen)
+            return
+    op = pen.worker.op
+    if event.name is EventName.TURN_START and op is not None and op.flight and op.step in ("typing", "typed"):
+        pen.end()
+        pen.move(
+            op.message, error="a person pressed Enter while it was being typed: look before sending again"
+        )
+        pen.note(f"message {op.message} failed", "a turn with other text began", witness="event")
+
+
+def _seen(pen: Pen, flight: Flight, event: Event, seen: str) -> None:
+    op = pen.worker.op
+    running = op is not None and op.flight is not None and op.flight.message == flight.message
+    if event.name is EventName.TURN_START:
+        if running:
+            pen.step("accepted", TAKE_WITHIN)
+        return
+    if running:
+        pen.end()
+    pen.set(flights=tuple(f for f in pen.worker.flights if f.message != flight.message))
+    pen.finish(flight, session=event.session, turn=event.turn, seen=seen)
+    pen.note(
+        f"message {flight.message} taken",
+        "Hermes asked the model with exactly this message",
+        witness="event",
+    )
+
+
+def _on_its_way(worker: Worker) -> tuple[Flight, ...]:
+    op = worker.op
+    return (*worker.flights, op.flight) if op is not None and op.flight is not None else worker.flights
+
+
+def settle(pen: Pen, stored: dict[str, str]) -> bool:
+    """Decide the flights of a dead attempt; return whether Hermes holds one that it may not have answered."""
+    held = False
+    for flight in pen.worker.flights:
+        if flight.kind is not MessageKind.TEXT:
+            pen.finish(flight) if flight.entered else pen.move(flight.message, back=True)
+        elif flight.message in stored:
+            held = True
+            pen.finish(flight, session=stored[flight.message], seen=flight.digest)
+            pen.note(f"message {flight.message} taken", "it stands in the database", witness="process")
+        else:
+            pen.move(flight.message, back=True)
+            pen.note(f"message {flight.message} put back", "the dead attempt never had it", witness="process")
+    pen.set(flights=())
+    return held
+
+
+def resumed_take(pen: Pen) -> None:
+    """Ask again for a message whose taking a killed supervisor did not live to see."""
+    op = pen.worker.op
+    if op is not None and op.step == "take":
+        _take(pen)
+
+
+__all__ = ["Method", "advance", "begin", "closed", "heard", "may_begin", "settle", "taken"]

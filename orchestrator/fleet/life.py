@@ -1,0 +1,299 @@
+"""Birth, death and return of a worker's process: launch, stop, and recovery after a crash."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+from zlib import crc32
+
+from orchestrator.fleet import deliver
+from orchestrator.fleet.action import (
+    Autopsy,
+    CloseSession,
+    Launch,
+    Nudge,
+    Paste,
+    Press,
+    Signal,
+    Sweep,
+)
+from orchestrator.fleet.observation import Autopsied, Gone, Launched, LaunchFailed, Swept
+from orchestrator.fleet.pen import Pen
+from orchestrator.fleet.spec import RestartPolicy
+from orchestrator.fleet.worker import (
+    GlanceKind,
+    Operation,
+    OpKind,
+    Outcome,
+    OutcomeKind,
+    Phase,
+    Want,
+    Worker,
+)
+
+LAUNCH_WITHIN = 30.0
+SETTLE_WITHIN = 15.0
+TERM_GRACE = 5.0
+KILL_AGAIN = 1.0
+SWEEP_AGAIN = 0.5
+SWEEP_TRIES = 12
+EXIT_LINE = "/exit"
+
+
+def launch(pen: Pen, reason: str) -> None:
+    """Begin the next attempt, in the worker's own conversation where there is one."""
+    worker = pen.worker
+    pen.set(attempt=worker.attempt + 1, resume=worker.session, phase=Phase.STARTING, why=reason)
+    pen.begin(OpKind.RECOVER, "launch", LAUNCH_WITHIN)
+    token = pen.act(Launch, reason, resume=worker.session)
+    pen.change(token=token)
+    into = f"session {worker.session}" if worker.session else "a new conversation"
+    pen.note(f"starting attempt {pen.worker.attempt} in {into}", reason, what="transition")
+
+
+def come_back(pen: Pen, reason: str) -> None:
+    """Start a worker whose last attempt is dead: first see what it left behind."""
+    if pen.worker.attempt == 0:
+        launch(pen, reason)
+        return
+    pen.begin(OpKind.RECOVER, "settle", SETTLE_WITHIN)
+    _autopsy(pen)
+
+
+def _autopsy(pen: Pen) -> None:
+    worker = pen.worker
+    token = pen.act(
+        Autopsy, "the attempt is dead: its database decides", session=worker.session, flights=worker.flights
+    )
+    pen.step("settle", SETTLE_WITHIN, token=token)
+
+
+def launched(pen: Pen, seen: Launched) -> None:
+    """Take the new process for ours."""
+    if seen.attempt != pen.worker.attempt:
+        return
+    talk = pen.worker.talk
+    fresh = replace(
+        talk, plugin=False, busy=False, turn="", error=None, waiting=None, children=(), owed=False, doing=""
+    )
+    pen.set(life=seen.life, talk=fresh, glance=None, phase=Phase.STARTING, bells=0, bell_at=0.0)
+    if pen.worker.op is not None and pen.worker.op.kind is OpKind.RECOVER:
+        pen.end()
+
+
+def launch_failed(pen: Pen, seen: LaunchFailed) -> None:
+    """Hold the worker, or count it as a crash."""
+    if seen.attempt != pen.worker.attempt:
+        return
+    pen.end()
+    if seen.hold:
+        _hold(pen, seen.why)
+    else:
+        _count_crash(pen, Outcome(OutcomeKind.FAILED_TO_START, why=seen.why), "")
+
+
+def gone(pen: Pen, seen: Gone) -> None:
+    """The process is confirmed dead: note how, and settle what it left."""
+    if seen.attempt != pen.worker.attempt or pen.worker.life is None:
+        return
+    worker = pen.worker
+    stopping = worker.op is not None and worker.op.kind is OpKind.STOP
+    busy, started = worker.talk.busy, worker.phase is not Phase.STARTING
+    pen.shelve()
+    talk = replace(worker.talk, busy=False, waiting=None, children=(), owed=False, error=None, doing="")
+    pen.set(life=None, talk=talk, glance=None, nudge=False)
+    pen.note(f"attempt {worker.attempt} ended: {seen.outcome}", "its process is gone", what="transition")
+    if stopping or worker.want is not Want.RUN:
+        pen.set(phase=Phase.STOPPING)
+        pen.begin(OpKind.STOP, "settle", SETTLE_WITHIN)
+    else:
+        pen.set(nudge=busy and worker.spec.nudge)
+        outcome = seen.outcome if started else _never_ready(seen)
+        _count_crash(pen, outcome, seen.last_words)
+        pen.begin(OpKind.RECOVER, "settle", SETTLE_WITHIN)
+    _autopsy(pen)
+
+
+def _never_ready(seen: Gone) -> Outcome:
+    """A process that died before its prompt stood failed to start, whatever its exit code."""
+    if seen.outcome.kind is OutcomeKind.FAILED_TO_START:
+        return seen.outcome
+    return Outcome(OutcomeKind.FAILED_TO_START, seen.outcome.number, str(seen.outcome))
+
+
+def _count_crash(pen: Pen, outcome: Outcome, last_words: str) -> None:
+    worker, policy = pen.worker, pen.worker.spec.restart
+    up_for = pen.now - worker.since if worker.phase is Phase.UP else 0.0
+    recent = () if up_for >= policy.healthy else worker.crashes
+    crashes = (*(t for t in recent if pen.now - t <= policy.period), pen.now)
+    wait = backoff(policy, len(crashes), f"{worker.name}/{worker.attempt}")
+    pen.set(crashes=crashes, not_before=pen.now + wait, phase=Phase.BACKOFF, why=f"{outcome}")
+    if len(crashes) > policy.max_restarts:
+        words = f"; last words: {last_words}" if last_words else ""
+        pen.set(hold=f"crash loop: {len(crashes)} deaths in {policy.period:.0f} s, the last {outcome}{words}")
+    elif outcome.kind is OutcomeKind.FAILED_TO_START and outcome.why.startswith("no such directory"):
+        pen.set(hold=outcome.why)
+
+
+def backoff(policy: RestartPolicy, deaths: int, salt: str) -> float:
+    """Return the seconds to wait before the next start: 0, then `backoff` doubling to its cap, jittered.
+
+    The jitter in [0.8, 1.2] comes from the salt, so that the same history gives the same wait.
+    """
+    if deaths <= 1:
+        return 0.0
+    jitter = 0.8 + 0.4 * crc32(salt.encode()) / 0xFFFFFFFF
+    return min(policy.backoff * 2.0 ** (deaths - 2), policy.backoff_cap) * jitter
+
+
+def _hold(pen: Pen, why: str) -> None:
+    pen.set(phase=Phase.HELD, hold=why, why=why)
+    pen.note("held", why, what="transition")
+
+
+def autopsied(pen: Pen, seen: Autopsied) -> None:
+    """Settle the flights, choose the session to resume, and sweep."""
+    op = pen.worker.op
+    if op is None or op.step != "settle" or op.token != seen.token:
+        return
+    held = deliver.settle(pen, dict(seen.stored))
+    stored_in = next(iter(seen.stored.values()), "")
+    session = seen.session or stored_in
+    if pen.worker.session and session != pen.worker.session:
+        pen.note(
+            f"conversation {pen.worker.session} goes on as {session or 'a new one'}",
+            seen.problem or "that is what the database holds",
+        )
+    nudge = seen.unfinished and (pen.worker.nudge or (held and pen.worker.spec.nudge))
+    pen.set(session=session, nudge=nudge and op.kind is OpKind.RECOVER)
+    _sweep(pen, signal.SIGTERM, 0)
+
+
+def _sweep(pen: Pen, number: int, tries: int) -> None:
+    token = pen.act(Sweep, "what outlived its attempt is ended", number=number)
+    pen.step("sweep", SETTLE_WITHIN, token=token, tries=tries)
+
+
+def swept(pen: Pen, seen: Swept) -> None:
+    """Go on when nothing of the attempt is left."""
+    op = pen.worker.op
+    if op is None or op.step not in ("sweep", "swept") or op.token != seen.token:
+        return
+    if seen.left and op.tries < SWEEP_TRIES:
+        pen.step("swept", SWEEP_AGAIN)
+        return
+    if seen.left:
+        pen.note(f"{seen.left} processes could not be ended", "they ignore KILL or are not ours to kill")
+    if op.kind is OpKind.STOP:
+        pen.act(CloseSession, "the worker is stopped")
+        pen.end()
+        pen.set(phase=Phase.STOPPED, why="stopped on request", hold="", pause="")
+        pen.note("stopped", "nothing of it runs any more", what="transition")
+    else:
+        pen.end()
+        start_when_due(pen)
+
+
+def start_when_due(pen: Pen) -> None:
+    """Start a dead, settled worker now, later, or not at all."""
+    worker = pen.worker
+    if worker.hold:
+        _hold(pen, worker.hold)
+    elif pen.now >= worker.not_before:
+        pen.set(restarts=worker.restarts + (1 if worker.crashes else 0))
+        launch(pen, f"restart after {worker.why}" if worker.crashes else worker.why or "wanted")
+    else:
+        wait = worker.not_before - pen.now
+        pen.set(phase=Phase.BACKOFF)
+        pen.note(f"next start in {wait:.1f} s", f"death {len(worker.crashes)} after {worker.why}")
+
+
+def stop(pen: Pen, reason: str) -> None:
+    """Begin to end a live worker: `/exit` when the prompt can take it, else TERM."""
+    worker = pen.worker
+    glance = worker.glance
+    ready = (
+        worker.phase is Phase.UP
+        and glance is not None
+        and glance.kind is GlanceKind.READY
+        and not (glance.typed or glance.in_mode or worker.talk.busy)
+        and worker.grace > 0
+        and worker.op is None
+    )
+    pen.set(phase=Phase.STOPPING, why=reason)
+    pen.note("stopping", reason, what="transition")
+    if ready:
+        pen.begin(OpKind.STOP, "exit", worker.grace)
+        pen.act(Paste, "the prompt is ready and empty", line=EXIT_LINE, message="")
+    else:
+        pen.begin(OpKind.STOP, "begin", 0)
+        _terminate(pen, "the prompt cannot take /exit")
+
+
+def _terminate(pen: Pen, reason: str) -> None:
+    grace = min(TERM_GRACE, pen.worker.grace)
+    if grace <= 0:
+        _kill(pen, "without grace, as asked")
+        return
+    pen.act(Signal, reason, number=signal.SIGTERM)
+    pen.step("term", grace)
+
+
+def _kill(pen: Pen, reason: str) -> None:
+    pen.act(Signal, reason, number=signal.SIGKILL)
+    pen.step("kill", KILL_AGAIN)
+
+
+def advance(pen: Pen) -> None:
+    """Do what the running step of a stop or recovery calls for."""
+    op = pen.worker.op
+    assert op is not None
+    late = pen.now >= op.deadline
+    match op.step:
+        case "exit":
+            _exit(pen, op)
+        case "term" if late:
+            _kill(pen, f"TERM did not end it within {TERM_GRACE:.0f} s")
+        case "kill" if late:
+            _kill(pen, "still alive")
+        case "swept" if late:
+            _sweep(pen, signal.SIGTERM if op.tries == 0 else signal.SIGKILL, op.tries + 1)
+        case "settle" if late:
+            _autopsy(pen)
+        case "sweep" if late:
+            _sweep(pen, signal.SIGKILL, op.tries + 1)
+        case "launch" if late:
+            launch_failed(
+                pen, LaunchFailed(pen.worker.name, pen.worker.attempt, "tmux gave no answer within 30 s")
+            )
+        case _:
+            pass
+
+
+def _exit(pen: Pen, op: Operation) -> None:
+    glance = pen.worker.glance
+    if pen.now >= op.deadline:
+        _terminate(pen, "it did not exit when asked")
+    elif glance is not None and glance.at > op.since and glance.kind is not GlanceKind.GONE:
+        shown = glance.typed.strip() == EXIT_LINE
+        if shown and pen.now - max(op.since, op.acted) >= (1.0 if op.acted else deliver.ENTER_AFTER):
+            pen.change(acted=pen.now)
+            pen.act(Press, "the prompt shows /exit", keys=("Enter",))
+        elif not op.acted and not shown and pen.now - op.since > 2.0:
+            _terminate(pen, "the prompt did not take /exit")
+
+
+def became_ready(pen: Pen) -> None:
+    """The prompt stands: the attempt is up."""
+    worker = pen.worker
+    took = pen.now - worker.life.launched if worker.life else 0.0
+    pen.set(phase=Phase.UP, why="", hold="")
+    witness = "plugin and prompt line" if worker.talk.plugin else "prompt line alone: the plugin is silent"
+    pen.note(f"up after {took:.1f} s", witness, witness="screen", what="transition")
+    if worker.nudge:
+        pen.act(Nudge, "the crash interrupted a turn")
+
+
+def forgotten(worker: Worker) -> bool:
+    """Whether a worker that is no longer wanted can be dropped from the picture."""
+    return not worker.listed and worker.life is None and worker.op is None and not worker.moves

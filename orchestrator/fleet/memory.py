@@ -1,0 +1,46 @@
+"""The worker's whole state to plain data and back, so that a killed supervisor forgets nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from enum import Enum
+from functools import cache
+from typing import Any
+
+from orchestrator.fleet.worker import Worker
+
+
+def dump(worker: Worker) -> dict[str, Any]:
+    """Return the worker as JSON-ready data."""
+    return dataclasses.asdict(worker)
+
+
+def load(data: dict[str, Any]) -> Worker:
+    """Return the worker that `dump` gave; unknown fields of a newer version are ignored.
+
+    Raises ValueError, TypeError or KeyError when the data is no worker.
+    """
+    return typing.cast(Worker, _build(Worker, data))
+
+
+@cache
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
+def _build(kind: Any, value: Any) -> Any:
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        hints = _hints(kind)
+        return kind(**{f: _build(hints[f], v) for f, v in value.items() if f in hints})
+    origin, inside = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        if value is None:
+            return None
+        return _build(next(k for k in inside if k is not types.NoneType), value)
+    if origin is tuple:
+        return tuple(_build(inside[0], v) for v in value)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind(value)
+    return value

@@ -1,0 +1,90 @@
+"""What a worker is started from: names, numbers and references, no secret and no I/O."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from orchestrator.errors import BadName
+
+NAME_RULE = re.compile(r"[a-z][a-z0-9-]{0,23}")
+ROLE_ORDER = ("coder", "research", "qa", "creative", "orchestrator", "general")
+"""Roles that `spawn N` takes in turn."""
+
+
+class EndpointKind(StrEnum):
+    """Who answers: an OpenAI-compatible server, or the scripted rehearsal model."""
+
+    OPENAI = "openai"
+    REHEARSAL = "rehearsal"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An OpenAI-compatible server and the model asked of it. The key is a name, never a value."""
+
+    base_url: str
+    """Used verbatim by Hermes, so it ends in `/v1` where the server needs that."""
+    model: str
+    context_length: int
+    """Tokens; at least 64,000 (Hermes refuses less)."""
+    kind: EndpointKind = EndpointKind.OPENAI
+    key_env: str = ""
+    """The user's name for the variable that holds the key; "" = no key."""
+    source: str = ""
+    """Where it came from, for people: "flags", "environment (HERMUX_ENDPOINT)", …"""
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPolicy:
+    """How often a worker that crashed is started again.
+
+    `max_restarts` within `period` seconds, then `held`. Waits: 0 before the first restart, then
+    `backoff` doubling to `backoff_cap`, times a jitter in [0.8, 1.2]; forgotten after `healthy`
+    seconds up.
+    """
+
+    max_restarts: int = 5
+    period: float = 300.0
+    backoff: float = 1.0
+    backoff_cap: float = 60.0
+    healthy: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSpec:
+    """Everything a worker is started from, except its key (which stays in `env`, mode 0600)."""
+
+    name: str
+    role: str
+    cwd: str
+    hermes_profile: str
+    """`hx-<fleet>-<worker>`, a folder below `<hermes root>/profiles/`."""
+    endpoint: Endpoint
+    toolsets: tuple[str, ...] = ()
+    """Empty = Hermes' own default."""
+    max_turns: int = 0
+    """0 = Hermes' own default."""
+    columns: int = 120
+    rows: int = 40
+    nudge: bool = True
+    """Tell a worker that was interrupted by a crash to go on."""
+    restart: RestartPolicy = field(default_factory=RestartPolicy)
+
+
+def check_name(name: str, *, what: str = "worker", reserved: frozenset[str] = frozenset()) -> str:
+    """Return `name` if it is a legal worker or fleet name; raise BadName with the rule otherwise."""
+    if not NAME_RULE.fullmatch(name):
+        raise BadName(
+            f"{name!r} is no {what} name",
+            hint="use 1 to 24 of a-z, 0-9 and '-', starting with a letter",
+        )
+    if name in reserved:
+        raise BadName(f"{name!r} is a word of hermux itself", hint=f"choose another name for the {what}")
+    return name
+
+
+def hermes_profile_name(fleet: str, worker: str) -> str:
+    """Return the Hermes profile of a worker: at most 3 + 24 + 1 + 24 = 52 of the 64 characters allowed."""
+    return f"hx-{fleet}-{worker}"

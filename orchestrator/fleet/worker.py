@@ -1,0 +1,307 @@
+"""The state of one worker, as values. Nothing here acts: `decide` makes new values of these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from orchestrator.fleet.message import MessageKind, Method
+from orchestrator.fleet.spec import WorkerSpec
+from orchestrator.fleet.talk import FailedKind, Talk, Waiting
+
+
+class Want(StrEnum):
+    """What the user asked for."""
+
+    RUN = "run"
+    STOPPED = "stopped"
+    PAUSED = "paused"
+
+
+class Phase(StrEnum):
+    """Where the worker's process is in its life."""
+
+    PENDING = "pending"
+    STARTING = "starting"
+    UP = "up"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    BACKOFF = "backoff"
+    HELD = "held"
+
+
+class Activity(StrEnum):
+    """What an `up` worker does."""
+
+    READY = "ready"
+    BUSY = "busy"
+    WAITING = "waiting"
+    BACKGROUND = "background"
+    UNKNOWN = "unknown"
+
+
+class OutcomeKind(StrEnum):
+    """How an attempt ended."""
+
+    EXITED = "exited"
+    SIGNALLED = "signalled"
+    OUT_OF_MEMORY = "out_of_memory"
+    FAILED_TO_START = "failed_to_start"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an attempt ended; `number` is the exit code or signal, `why` is for failed_to_start."""
+
+    kind: OutcomeKind
+    number: int = 0
+    why: str = ""
+
+    def __str__(self) -> str:
+        """Return it in the words of the journal, e.g. `signalled(9)`."""
+        if self.kind in (OutcomeKind.EXITED, OutcomeKind.SIGNALLED):
+            return f"{self.kind}({self.number})"
+        return f"{self.kind}({self.why})" if self.why else str(self.kind)
+
+
+class GlanceKind(StrEnum):
+    """What the prompt line of a screen says (see hermes/prompt.py, which reads it)."""
+
+    READY = "ready"
+    BUSY = "busy"
+    APPROVAL = "approval"
+    QUESTION = "question"
+    OPEN_QUESTION = "open_question"
+    CONFIRM = "confirm"
+    SUDO = "sudo"
+    SECRET = "secret"
+    COMMAND = "command"
+    GONE = "gone"
+    UNKNOWN = "unknown"
+
+
+DIALOGS = frozenset(
+    {
+        GlanceKind.APPROVAL,
+        GlanceKind.QUESTION,
+        GlanceKind.OPEN_QUESTION,
+        GlanceKind.CONFIRM,
+        GlanceKind.SUDO,
+        GlanceKind.SECRET,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """One reading of a worker's screen. `at` is seconds since the epoch, by the supervisor's clock."""
+
+    kind: GlanceKind
+    at: float
+    typed: str = ""
+    """Text that stands in the prompt, "" if none."""
+    dialog: str = ""
+    choices: tuple[str, ...] = ()
+    background: int = 0
+    first_run: bool = False
+    in_mode: bool = False
+    """The pane is in copy mode."""
+
+    def same(self, other: Glance | None) -> bool:
+        """Whether another reading shows the same prompt."""
+        return (
+            other is not None
+            and (self.kind, self.typed, self.in_mode) == (other.kind, other.typed, other.in_mode)
+            and self.background == other.background
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """The process of an attempt: the launch script in the pane. It lives until confirmed dead."""
+
+    pane: str
+    pid: int
+    start: float
+    """Start time of the process, seconds since the epoch: with the pid it identifies the process."""
+    launched: float
+
+
+class OpKind(StrEnum):
+    """The kinds of operation; earlier ones push later ones aside."""
+
+    STOP = "stop"
+    RECOVER = "recover"
+    INTERRUPT = "interrupt"
+    KEYS = "keys"
+    DELIVER = "deliver"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """The one thing of several steps that a worker is in the middle of."""
+
+    kind: OpKind
+    step: str
+    since: float
+    """When this step began."""
+    deadline: float
+    token: int = 0
+    """Token of the action whose answer is awaited; answers with another are dropped."""
+    message: str = ""
+    message_kind: MessageKind | None = None
+    flight: Flight | None = None
+    tries: int = 0
+    acted: float = 0.0
+    """When the last key was pressed in this step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """A message that has left `inbox/new` and has no receipt yet."""
+
+    message: str
+    kind: MessageKind
+    method: Method
+    line: str
+    """What is typed into the prompt."""
+    digest: str
+    """sha256 that the receipt must show."""
+    offset: int
+    """Event offset noted before typing: only later events can be the receipt."""
+    since: float = 0.0
+    """When it was taken up: only a row of the database from then on can be this message."""
+    entered: bool = False
+    """Enter was, or may have been, pressed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What the brain needs to know of a message that waits in `inbox/new`."""
+
+    id: str
+    kind: MessageKind
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A message file that must leave `inbox/cur`; kept until it is known to have moved.
+
+    `back` = to `new` (Hermes never had it), else to `done`, or to `failed` if there is an error.
+    """
+
+    token: int
+    message: str
+    asked: float = 0.0
+    """When it was last asked for, seconds since the epoch."""
+    back: bool = False
+    error: str = ""
+    method: str = ""
+    digest: str = ""
+    session: str = ""
+    turn: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One thing that was decided, for `hermux why`."""
+
+    time: float
+    text: str
+    reason: str
+    witness: str
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """All that the supervisor knows of one worker, and all that it must not forget."""
+
+    spec: WorkerSpec
+    want: Want
+    generation: int
+    grace: float = 10.0
+    renew: int = 0
+    """Attempts up to this number are to be ended and replaced (a restart that a person asked for)."""
+    listed: bool = True
+    """Stands in `desired.json`; what does not is stopped and forgotten."""
+    phase: Phase = Phase.PENDING
+    why: str = ""
+    attempt: int = 0
+    life: Life | None = None
+    talk: Talk = field(default_factory=Talk)
+    session: str = ""
+    """The conversation: the last session id seen in a main `pre_api_request`."""
+    resume: str = ""
+    """The session id that this attempt was asked to resume."""
+    glance: Glance | None = None
+    steady_since: float = 0.0
+    bells: int = 0
+    bell_at: float = 0.0
+    painted: int = 0
+    """tmux's `window_activity`, seconds: the screen changed when this does."""
+    op: Operation | None = None
+    pause: str = ""
+    """A reason to take no messages that outlasts the screen (auth, quota, in doubt)."""
+    flights: tuple[Flight, ...] = ()
+    """Typed, but neither taken nor refused. Their fate is read from the dead attempt's database."""
+    moves: tuple[Move, ...] = ()
+    hold: str = ""
+    """Why it will not be started again by itself."""
+    queue: tuple[Head, ...] = ()
+    crashes: tuple[float, ...] = ()
+    restarts: int = 0
+    not_before: float = 0.0
+    nudge: bool = False
+    """The crash interrupted a turn: tell the worker to go on when it is ready."""
+    tokens: int = 0
+    """The last action token given out."""
+    word: str = "pending"
+    since: float = 0.0
+    witness: str = "process"
+    decided: tuple[Decision, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Return the worker's name."""
+        return self.spec.name
+
+    @property
+    def draft(self) -> str:
+        """Return what stands in the prompt that hermux did not type."""
+        if self.glance is None or self.glance.kind is not GlanceKind.READY:
+            return ""
+        return (
+            "" if self.op is not None and self.op.kind in (OpKind.DELIVER, OpKind.STOP) else self.glance.typed
+        )
+
+    def steady(self, seconds: float = 0.3) -> bool:
+        """Whether two screens at least that far apart agree, with no event between or after."""
+        return (
+            self.glance is not None
+            and self.glance.at - self.steady_since >= seconds
+            and self.talk.heard <= self.steady_since
+        )
+
+
+__all__ = [
+    "DIALOGS",
+    "Activity",
+    "Decision",
+    "FailedKind",
+    "Flight",
+    "Glance",
+    "GlanceKind",
+    "Head",
+    "Life",
+    "Move",
+    "OpKind",
+    "Operation",
+    "Outcome",
+    "OutcomeKind",
+    "Phase",
+    "Talk",
+    "Waiting",
+    "Want",
+    "Worker",
+]

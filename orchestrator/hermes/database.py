@@ -1,0 +1,146 @@
+"""Post-mortem reader of Hermes' `state.db`: what a worker that is dead had taken in.
+
+Only for a process that is known to be dead: another process that opens and closes the file of a
+live one can end its writes (POSIX locks). Even so the original is never opened as a database: the
+file and its journals (0.19 keeps a WAL, 0.22 a rollback journal) are copied to a private folder
+and read there. Schema as of 0.19.0, tables `sessions` and `messages`; a failed turn leaves its user
+row, and each user row is a row of its own although Hermes joins unanswered ones ("a\\n\\nb") for
+the model.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.errors import NotReady
+
+FILE = "state.db"
+_JOURNALS = ("-wal", "-journal")
+_SLACK = 1.0
+"""Seconds that a row's time may lie before the moment noted: both are this machine's clock."""
+
+
+class DatabaseUnreadable(NotReady):
+    """`state.db` is torn, of another schema, or can't be copied; nothing follows from that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where a user message lies: the newest session that holds it, and the time of every row of it."""
+
+    session_id: str
+    times: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LastRow:
+    """The last message of a session: an `assistant` with `stop` ended its turn, all else did not."""
+
+    role: str
+    finish_reason: str
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the last turn has no final answer."""
+        return not (self.role == "assistant" and self.finish_reason == "stop")
+
+
+def find_user_message(home: Path, text: str, *, since: float) -> Found | None:
+    """Return where `text` was stored as a user message at or after `since` (epoch seconds), or None.
+
+    A row that joins it with others by empty lines counts. `home` is the Hermes profile's folder.
+    Raises DatabaseUnreadable.
+    """
+    with _copy(home) as database:
+        rows = database.execute(
+            "SELECT session_id, timestamp, content FROM messages"
+            " WHERE role = 'user' AND timestamp >= ? AND length(CAST(content AS BLOB)) >= ? ORDER BY id",
+            (since - _SLACK, len(text.encode())),
+        )
+        hits = [(str(session), float(time)) for session, time, content in rows if _holds(content, text)]
+    return Found(hits[-1][0], tuple(time for _, time in hits)) if hits else None
+
+
+def session_exists(home: Path, session_id: str) -> bool:
+    """Whether `--resume` would find the session. Raises DatabaseUnreadable."""
+    with _copy(home) as database:
+        return database.execute("SELECT 1 FROM sessions WHERE id = ?", (session_id,)).fetchone() is not None
+
+
+def descendants(home: Path, session_id: str) -> set[str]:
+    """Return the sessions that continue this one (Hermes forks a child when it compacts).
+
+    Subagents' and /background sessions are no continuation. Raises DatabaseUnreadable.
+    """
+    with _copy(home) as database:
+        rows = database.execute(
+            "WITH RECURSIVE line(id) AS (VALUES(?) UNION SELECT s.id FROM sessions s JOIN line"
+            " ON s.parent_session_id = line.id WHERE s.source != 'subagent' AND s.id NOT LIKE 'bg~_%' ESCAPE '~')"
+            " SELECT id FROM line",
+            (session_id,),
+        )
+        return {str(row[0]) for row in rows} - {session_id}
+
+
+def latest_session(home: Path) -> str | None:
+    """Return the newest conversation of a person's or ours in the profile. Raises DatabaseUnreadable."""
+    with _copy(home) as database:
+        row = database.execute(
+            "SELECT id FROM sessions WHERE source = 'cli' AND id NOT LIKE 'bg~_%' ESCAPE '~'"
+            " ORDER BY started_at DESC, rowid DESC LIMIT 1"
+        ).fetchone()
+    return str(row[0]) if row else None
+
+
+def last_row(home: Path, session_id: str) -> LastRow | None:
+    """Return the last message of a session, or None for an empty or unknown one. Raises DatabaseUnreadable."""
+    with _copy(home) as database:
+        row = database.execute(
+            "SELECT role, COALESCE(finish_reason, '') FROM messages WHERE session_id = ? ORDER BY id DESC LIMIT 1",
+            (session_id,),
+        ).fetchone()
+    return LastRow(str(row[0]), str(row[1])) if row else None
+
+
+def _holds(content: object, text: str) -> bool:
+    """Whether a stored text is `text`, alone or joined with others by an empty line."""
+    return isinstance(content, str) and f"\n\n{text}\n\n" in f"\n\n{content}\n\n"
+
+
+@contextmanager
+def _copy(home: Path) -> Iterator[sqlite3.Connection]:
+    """Open a private copy of the database; a profile that never ran has an empty one."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="hermux-db-") as folder:
+            copy = Path(folder) / FILE
+            fresh = not _copy_files(home / FILE, copy)
+            with closing(sqlite3.connect(copy, timeout=2.0)) as database:
+                if fresh:
+                    database.executescript(_EMPTY)
+                yield database
+    except (OSError, sqlite3.Error) as error:
+        raise DatabaseUnreadable(f"can't read {home / FILE}: {error}") from error
+
+
+_EMPTY = """
+CREATE TABLE sessions (id TEXT, source TEXT, parent_session_id TEXT, started_at REAL);
+CREATE TABLE messages (id INTEGER, session_id TEXT, role TEXT, content TEXT, timestamp REAL, finish_reason TEXT);
+"""
+
+
+def _copy_files(source: Path, copy: Path) -> bool:
+    """Copy the database and its journals; False where there is none."""
+    if not source.exists():
+        return False
+    shutil.copyfile(source, copy)
+    for suffix in _JOURNALS:
+        journal = source.with_name(source.name + suffix)
+        if journal.exists():
+            shutil.copyfile(journal, copy.with_name(copy.name + suffix))
+    return True

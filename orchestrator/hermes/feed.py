@@ -1,0 +1,214 @@
+"""Reads what the plugin wrote: `events.jsonl` line by line, and the answers in `turns/`.
+
+An offset counts bytes over the whole life of a feed: each file begins with (or lacks, = 0) a line
+`{"event": "feed", "base": N}`, N being the offset of its first byte. Offsets only grow; a rotation
+leaves a gap, so that lines which a hook was still writing into the old file keep offsets of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from orchestrator.fleet.events import Event, EventName
+from orchestrator.hermes.plugin.text import file_safe
+
+FEED = "events.jsonl"
+PREVIOUS = "events.1.jsonl"
+ROTATION_GAP = 1 << 20
+"""Bytes between the end of a file, when it is rotated, and the base of the next."""
+_KNOWN = frozenset(EventName)
+COMMON = frozenset({"v", "t", "pid", "attempt", "event", "session", "platform", "turn"})
+
+
+def parse(line: bytes, offset: int) -> Event | None:
+    """Return the event of a line, None for an event of a name unknown here; raise ValueError for rubbish."""
+    raw = json.loads(line)
+    if not isinstance(raw, dict) or "event" not in raw:
+        raise ValueError("no event")
+    if raw["event"] not in _KNOWN:
+        return None
+    try:
+        return Event(
+            name=EventName(raw["event"]),
+            time=float(raw["t"]),
+            pid=int(raw["pid"]),
+            attempt=int(raw["attempt"]),
+            session=str(raw.get("session") or ""),
+            platform=str(raw.get("platform") or ""),
+            turn=str(raw.get("turn") or ""),
+            data={key: value for key, value in raw.items() if key not in COMMON},
+            offset=offset,
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(str(error)) from error
+
+
+@dataclass(slots=True)
+class _Segment:
+    """One file of the feed, held open: a rename does not take it away."""
+
+    file: BinaryIO
+    base: int
+    position: int = 0
+    inode: int = 0
+
+    def lines(self) -> Iterator[tuple[bytes, int]]:
+        """Yield whole lines from `position` on, with the offset just after each; a torn last one stays."""
+        self.file.seek(self.position)
+        for line in self.file:
+            if not line.endswith(b"\n"):
+                return
+            self.position += len(line)
+            yield line, self.base + self.position
+
+
+@dataclass(slots=True)
+class Feed:
+    """An incremental reader. One reader a worker; it never writes.
+
+    `bad` counts lines that were no event, which are skipped. A file that is missing is an empty feed.
+    """
+
+    path: Path
+    offset: int = 0
+    bad: int = 0
+    _current: _Segment | None = field(default=None, repr=False)
+    _previous: _Segment | None = field(default=None, repr=False)
+
+    @classmethod
+    def at(cls, path: Path, offset: int) -> Feed:
+        """Return a reader that goes on after `offset`, also when the file was rotated since."""
+        feed = cls(path, offset)
+        feed._previous = _open(path.with_name(PREVIOUS), after=offset)
+        return feed
+
+    def read(self) -> list[Event]:
+        """Return the events since the last call, oldest first; raise OSError when the file can't be read."""
+        events: list[Event] = []
+        if self._previous is not None:
+            self._collect(self._previous, events)
+        if self._current is not None:
+            self._collect(self._current, events)
+        if self._replaced():
+            self._turn_over(events)
+        return events
+
+    def close(self) -> None:
+        """Close the files; a later `read` opens them again where it was."""
+        for segment in (self._previous, self._current):
+            if segment is not None:
+                segment.file.close()
+        self._previous = self._current = None
+
+    def _collect(self, segment: _Segment, events: list[Event]) -> None:
+        for line, offset in segment.lines():
+            self.offset = max(self.offset, offset)
+            try:
+                event = parse(line, offset)
+            except ValueError:
+                self.bad += 1
+                continue
+            if event is not None:
+                events.append(event)
+
+    def _replaced(self) -> bool:
+        """Whether `path` is another file than the one read so far, or has become shorter."""
+        try:
+            now = self.path.stat()
+        except FileNotFoundError:
+            return False
+        return (
+            self._current is None or now.st_ino != self._current.inode or now.st_size < self._current.position
+        )
+
+    def _turn_over(self, events: list[Event]) -> None:
+        """Go on with the new file; the old one is kept open for a line that is still being written."""
+        fresh = _open(self.path, after=self.offset)
+        if fresh is None:
+            return
+        if self._current is not None:
+            if self._previous is not None:
+                self._previous.file.close()
+            self._previous = self._current
+            self._collect(self._previous, events)
+        known = self._current is not None
+        if self.offset > fresh.base + (0 if known else os.fstat(fresh.file.fileno()).st_size):
+            # Not a rotation of ours: emptied, or deleted and begun anew. All of it is new.
+            fresh.base, fresh.position = self.offset + ROTATION_GAP, 0
+        self._current = fresh
+        self._collect(fresh, events)
+
+
+def _open(path: Path, *, after: int) -> _Segment | None:
+    """Open a file of the feed just after the offset `after`; None where there is none."""
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return None
+    base = _base(file)
+    status = os.fstat(file.fileno())
+    return _Segment(file, base, min(max(0, after - base), status.st_size), status.st_ino)
+
+
+def _base(file: BinaryIO) -> int:
+    """Return the offset of a file's first byte: what its first line says, else 0."""
+    line = file.readline(65536)
+    try:
+        raw = json.loads(line)
+        return int(raw["base"]) if raw.get("event") == "feed" else 0
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return 0
+
+
+def rotate(path: Path, max_bytes: int) -> bool:
+    """Move a feed beyond `max_bytes` to `events.1.jsonl` and start a new one; return whether it did.
+
+    The path is never absent, so a hook that writes meanwhile lands in the old or in the new file.
+    """
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        return False
+    if size <= max_bytes:
+        return False
+    with path.open("rb") as file:
+        base = _base(file) + size + ROTATION_GAP
+    fresh, old = path.with_suffix(".new"), path.with_suffix(".old")
+    header = {"v": 1, "event": "feed", "base": base}
+    fresh.write_text(json.dumps(header) + "\n")
+    fresh.chmod(0o600)
+    old.unlink(missing_ok=True)
+    old.hardlink_to(path)
+    old.replace(path.with_name(PREVIOUS))
+    fresh.replace(path)
+    return True
+
+
+def iter_events(worker_dir: Path, *, since: float = 0.0) -> Iterator[Event]:
+    """Yield a worker's events that are on disk, oldest first, from the time `since` (epoch seconds)."""
+    for name in (PREVIOUS, FEED):
+        segment = _open(worker_dir / name, after=0)
+        if segment is None:
+            continue
+        with segment.file:
+            for line, offset in segment.lines():
+                try:
+                    event = parse(line, offset)
+                except ValueError:
+                    continue
+                if event is not None and event.time >= since:
+                    yield event
+
+
+def read_turn(worker_dir: Path, turn: str) -> dict[str, Any] | None:
+    """Return what a turn's file holds (`user`, `answer`, `truncated`, `tools`, …), None if it is gone."""
+    try:
+        content = json.loads((worker_dir / "turns" / file_safe(turn)).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None

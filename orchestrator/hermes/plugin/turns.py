@@ -1,0 +1,51 @@
+"""Whole answers, a file a turn, mode 0600, bounded in size and number."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+MAX_USER = 256 * 1024
+MAX_ANSWER = 4 * 1024 * 1024
+KEPT = 200
+"""Files; the oldest go first."""
+
+
+def save_turn(path: Path, facts: dict[str, Any], *, user: str, answer: str) -> None:
+    """Write a turn's file atomically and drop the oldest beyond `KEPT`."""
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    short_user, cut_user = _within(user, MAX_USER)
+    short_answer, cut_answer = _within(answer, MAX_ANSWER)
+    content = {
+        "schema": 1,
+        **facts,
+        "user": short_user,
+        "answer": short_answer,
+        "truncated": cut_user or cut_answer,
+    }
+    data = json.dumps(content, ensure_ascii=False, default=str).encode("utf-8", "replace")
+    scratch = path.with_suffix(f".{os.getpid()}.tmp")
+    file = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(file, "wb") as stream:
+        stream.write(data)
+    scratch.replace(path)
+    _prune(path.parent)
+
+
+def _within(text: str, limit: int) -> tuple[str, bool]:
+    """Return the beginning of `text` that fits into `limit` bytes of UTF-8, and whether it was cut."""
+    data = text.encode("utf-8", "replace")
+    return data[:limit].decode("utf-8", "ignore"), len(data) > limit
+
+
+def _prune(folder: Path) -> None:
+    files = list(folder.glob("*.json"))
+    if len(files) <= KEPT:
+        return
+    with suppress(OSError):
+        files.sort(key=lambda file: file.stat().st_mtime)
+        for file in files[:-KEPT]:
+            file.unlink(missing_ok=True)

@@ -1,0 +1,128 @@
+"""`desired.json`: the workers that should exist. Commands edit it under a lock; the supervisor obeys it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from orchestrator.fleet.spec import Endpoint, EndpointKind, RestartPolicy, WorkerSpec
+from orchestrator.fleet.worker import Want
+from orchestrator.store.files import BadFile, read_json, write_json
+from orchestrator.store.lock import FileLock
+from orchestrator.store.paths import FleetPaths
+from orchestrator.store.wake import poke
+
+__all__ = [
+    "GRACE",
+    "Desired",
+    "DesiredWorker",
+    "Want",
+    "desired_to_dict",
+    "edit_desired",
+    "load_desired",
+    "spec_from_dict",
+    "spec_to_dict",
+]
+
+GRACE = 10.0
+"""Seconds that a stopping worker gets between being asked and TERM, and again before KILL."""
+
+
+@dataclass(slots=True)
+class DesiredWorker:
+    """One worker as wanted. Raising `generation` with `want` run restarts it or lifts a hold."""
+
+    spec: WorkerSpec
+    want: Want = Want.RUN
+    generation: int = 1
+    grace: float = GRACE
+    """Seconds; 0 = end it now."""
+    renew: int = 0
+    """Attempts up to this number are to be ended and replaced: a restart that a person asked for."""
+
+
+@dataclass(slots=True)
+class Desired:
+    """The whole fleet as wanted, in the order in which the workers were added."""
+
+    fleet: str
+    workers: dict[str, DesiredWorker] = field(default_factory=dict)
+
+
+def load_desired(paths: FleetPaths) -> Desired:
+    """Read what is wanted; an absent file is an empty fleet. Raises BadFile naming the file."""
+    found = read_json(paths.desired)
+    desired = Desired(paths.fleet)
+    for name, entry in ((found or {}).get("workers") or {}).items():
+        try:
+            desired.workers[name] = _worker_from_dict(entry)
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise BadFile(
+                f"{paths.desired}: worker {name!r}: {error!r}", hint="restore or remove that entry"
+            ) from error
+    return desired
+
+
+@contextmanager
+def edit_desired(paths: FleetPaths) -> Iterator[Desired]:
+    """Hold the lock, hand out what is wanted to be changed, write it whole and wake the supervisor.
+
+    An exception inside leaves the file as it was. Raises TimedOut when another command keeps the lock.
+    """
+    with FileLock(paths.lock):
+        desired = load_desired(paths)
+        yield desired
+        write_json(paths.desired, desired_to_dict(desired))
+    poke(paths.wake)
+
+
+def desired_to_dict(desired: Desired) -> dict[str, Any]:
+    """Return the content of `desired.json`."""
+    workers = {
+        name: {
+            "spec": spec_to_dict(worker.spec),
+            "want": str(worker.want),
+            "generation": worker.generation,
+            "stop": {"grace": worker.grace},
+            "renew": worker.renew,
+        }
+        for name, worker in desired.workers.items()
+    }
+    return {"schema": 1, "fleet": desired.fleet, "workers": workers}
+
+
+def spec_to_dict(spec: WorkerSpec) -> dict[str, Any]:
+    """Return a spec as JSON values."""
+    return asdict(spec)
+
+
+def spec_from_dict(raw: Mapping[str, Any]) -> WorkerSpec:
+    """Read a spec back; keys of a newer version are ignored, missing optional ones get their defaults.
+
+    Raises KeyError, TypeError or ValueError when a value that a worker cannot do without is missing or bad.
+    """
+    known = _known(WorkerSpec, raw)
+    endpoint = _known(Endpoint, known["endpoint"])
+    endpoint["kind"] = EndpointKind(endpoint.get("kind", EndpointKind.OPENAI))
+    known["endpoint"] = Endpoint(**endpoint)
+    known["restart"] = RestartPolicy(**_known(RestartPolicy, known.get("restart") or {}))
+    known["toolsets"] = tuple(known.get("toolsets") or ())
+    return WorkerSpec(**known)
+
+
+def _known(kind: type, raw: Mapping[str, Any]) -> dict[str, Any]:
+    names = {each.name for each in fields(kind)}
+    return {key: value for key, value in raw.items() if key in names}
+
+
+def _worker_from_dict(entry: Mapping[str, Any]) -> DesiredWorker:
+    grace = (entry.get("stop") or {}).get("grace", GRACE)
+    return DesiredWorker(
+        spec=spec_from_dict(entry["spec"]),
+        want=Want(entry.get("want", Want.RUN)),
+        generation=int(entry.get("generation", 1)),
+        grace=float(grace),
+        renew=int(entry.get("renew", 0)),
+    )

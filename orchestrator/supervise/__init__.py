@@ -1,0 +1,1 @@
+"""The supervisor: observe → decide → record → apply, one process a fleet."""

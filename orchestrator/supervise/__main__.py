@@ -1,0 +1,36 @@
+"""`python -m orchestrator.supervise --fleet NAME`: what commands start in the background."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+
+from orchestrator.store.lock import FileLock
+from orchestrator.store.paths import fleet_paths
+from orchestrator.supervise.loop import LINGER, Supervisor
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Supervise one fleet; 1 when another supervisor does already."""
+    parser = argparse.ArgumentParser(prog="orchestrator.supervise")
+    parser.add_argument("--fleet", default="default")
+    parser.add_argument("--linger", type=float, default=LINGER, help="seconds to stay with nothing to run")
+    options = parser.parse_args(argv)
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    paths = fleet_paths(options.fleet, os.environ).make()
+    lock = FileLock(paths.supervisor_lock)
+    if not lock.try_acquire():
+        holder = lock.holder() or {}
+        print(f"fleet {options.fleet} is supervised already, by pid {holder.get('pid')}", file=sys.stderr)  # noqa: T201
+        return 1
+    try:
+        Supervisor(paths, linger=options.linger).run()
+    finally:
+        lock.release()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""What a supervisor does first: remember what the last one knew, and take over what still runs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from orchestrator.fleet.memory import load
+from orchestrator.fleet.worker import Life, OpKind, Phase, Worker
+from orchestrator.store.paths import FleetPaths
+from orchestrator.store.state import read_state
+from orchestrator.terminal.pane import PaneRow
+from orchestrator.terminal.process import Process
+
+log = logging.getLogger("hermux")
+AWAITING = frozenset({"settle", "sweep", "take"})
+"""Steps that wait for an answer which died with the supervisor: they are asked for again at once."""
+
+
+def remembered(paths: FleetPaths) -> dict[str, Worker]:
+    """Return the workers as the last supervisor left them; what cannot be understood is left out, loudly."""
+    state = read_state(paths)
+    found: dict[str, Worker] = {}
+    for name, entry in (state.workers if state else {}).items():
+        try:
+            found[name] = load(entry["memory"])
+        except (KeyError, TypeError, ValueError, StopIteration) as error:
+            log.error("%s: what was known of it cannot be understood (%r); it starts anew", name, error)
+    return found
+
+
+def adopt(worker: Worker, rows: list[PaneRow], script: Path) -> Worker:
+    """Return the worker as it is to be carried on with: its life, if its very process still runs."""
+    if worker.op is not None and worker.op.step in AWAITING:
+        worker = replace(worker, op=replace(worker.op, deadline=0.0))
+    launching = worker.op is not None and worker.op.kind is OpKind.RECOVER and worker.op.step == "launch"
+    if worker.life is None and launching:
+        return _launched_meanwhile(worker, rows, script)
+    return replace(worker, glance=None, steady_since=0.0)
+
+
+def _launched_meanwhile(worker: Worker, rows: list[PaneRow], script: Path) -> Worker:
+    """A launch was decided and the supervisor killed: did it happen? The pane's command line tells."""
+    for row in rows:
+        process = Process.of(row.pid)
+        if row.session == worker.name and process and _runs(row.pid, script, worker.attempt):
+            life = Life(row.pane_id, process.pid, process.start, worker.op.since if worker.op else 0.0)
+            return replace(worker, op=None, life=life, phase=Phase.STARTING, glance=None)
+    return replace(worker, op=None, phase=Phase.PENDING, why="the launch was cut short")
+
+
+def _runs(pid: int, script: Path, attempt: int) -> bool:
+    import psutil
+
+    try:
+        words = psutil.Process(pid).cmdline()
+    except psutil.Error:
+        return False
+    return any(a == str(script) and b == str(attempt) for a, b in pairwise(words))
+
+
+def alive(worker: Worker) -> bool:
+    """Whether the process of a remembered life still runs."""
+    return worker.life is not None and Process(worker.life.pid, worker.life.start).alive()
+
+
+def entry(worker: Worker, shown: Mapping[str, Any], memory: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a worker's entry in `state.json`: for readers, and for the next supervisor."""
+    return {**shown, "memory": memory}

@@ -1,0 +1,299 @@
+"""Apply: carries out one action and returns what came of it. Only here is anything typed or signalled."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from orchestrator.errors import HermuxError, NotReady
+from orchestrator.fleet import action as act
+from orchestrator.fleet.message import Message, MessageKind, Method, digest
+from orchestrator.fleet.observation import (
+    Acted,
+    Autopsied,
+    Launched,
+    LaunchFailed,
+    Observation,
+    Swept,
+    Taken,
+)
+from orchestrator.fleet.spec import WorkerSpec
+from orchestrator.fleet.worker import Flight, Life, Worker
+from orchestrator.hermes import database, feed, home, install, launch, typing
+from orchestrator.store import inbox
+from orchestrator.store.desired import spec_to_dict
+from orchestrator.store.files import write_json, write_text
+from orchestrator.store.journal import Journal
+from orchestrator.store.paths import FleetPaths, WorkerPaths
+from orchestrator.supervise.processes import of_worker, send
+from orchestrator.supervise.sight import Sight
+from orchestrator.terminal.control import Control
+from orchestrator.terminal.process import Process
+
+log = logging.getLogger("hermux")
+FEED_LIMIT = 16 << 20
+NUDGE_TEXT = (
+    "[hermux] Your process was interrupted and has been restarted in this same conversation. "
+    "Look at what you were doing, do not repeat steps that are already done, and go on."
+)
+
+
+class Hands:
+    """`terminal()` gives a control client that works, started again where the old one was lost."""
+
+    def __init__(
+        self, paths: FleetPaths, sight: Sight, terminal: Callable[[], Control], *, env: Mapping[str, str]
+    ) -> None:
+        self._paths = paths
+        self._sight = sight
+        self._terminal = terminal
+        self._env = env
+        self.journal = Journal(paths.journal)
+        self._references: dict[Path | None, bool] = {}
+
+    def do(self, action: act.Action, worker: Worker) -> list[Observation]:
+        """Carry out one action. A failure is an answer or a line in the log, never an exception."""
+        try:
+            return self._do(action, worker)
+        except (HermuxError, OSError) as error:
+            log.warning("%s: %s: %s", action.worker, type(action).__name__, error)
+            return _failed(action, error)
+        except Exception as error:  # one worker's fault is one event, never the end of the loop
+            log.exception("%s: %s", action.worker, type(action).__name__)
+            return _failed(action, error)
+
+    def _do(self, action: act.Action, worker: Worker) -> list[Observation]:
+        match action:
+            case act.Launch():
+                return [self._launch(action, worker)]
+            case act.Look():
+                return self._look(worker)
+            case act.Take():
+                return [self._take(action, worker)]
+            case act.Paste():
+                self._paste(action, worker)
+            case act.Press():
+                if worker.life is not None:
+                    self._terminal().keys(worker.life.pane, *action.keys)
+            case act.MoveMessage():
+                self._move(action)
+                return [Acted(action.worker, action.token)]
+            case act.Nudge():
+                self._nudge(action)
+            case act.Signal():
+                self._signal(action, worker)
+            case act.Sweep():
+                return [self._sweep(action)]
+            case act.Autopsy():
+                return [self._autopsy(action, worker)]
+            case act.CloseSession():
+                self._close(action)
+            case act.Note():
+                self.write(action)
+        return []
+
+    def write(self, note: act.Note) -> None:
+        """Put a decision into the journal; a full disk does not stop supervision."""
+        try:
+            self.journal.write(
+                v=1,
+                time=time.time(),
+                worker=note.worker,
+                what=note.what,
+                attempt=note.attempt,
+                text=note.text,
+                reason=note.reason,
+                cause=note.cause,
+            )
+        except OSError as error:
+            log.warning("the journal cannot be written: %s", error)
+
+    def _launch(self, action: act.Launch, worker: Worker) -> Observation:
+        paths, spec = self._paths.worker(worker.name), worker.spec
+        hermes = install.find_hermes(self._env)
+        root = install.hermes_root(self._env)
+        missing = home.check_home(root, spec.hermes_profile)
+        if missing:
+            return LaunchFailed(worker.name, action.attempt, f"missing: {', '.join(missing)}", hold=True)
+        if not Path(spec.cwd).is_dir():
+            return LaunchFailed(worker.name, action.attempt, f"no such directory: {spec.cwd}", hold=True)
+        self._write_script(paths, spec, hermes.path, root)
+        feed.rotate(paths.events, FEED_LIMIT)
+        paths.attempt(action.attempt).mkdir(mode=0o700, parents=True, exist_ok=True)
+        argv = [str(paths.launch), str(action.attempt)]
+        if action.resume:
+            argv += ["--resume", action.resume]
+        pane, pid = self._start(worker, argv)
+        process = Process.of(pid)
+        life = Life(pane, pid, process.start if process else 0.0, time.time())
+        return Launched(worker.name, action.attempt, life)
+
+    def _write_script(self, paths: WorkerPaths, spec: WorkerSpec, hermes: Path, root: Path) -> None:
+        script = launch.render_launch(
+            paths.dir, spec, fleet=self._paths.fleet, wake=self._paths.wake, hermes=hermes, hermes_root=root
+        )
+        if not paths.launch.is_file() or paths.launch.read_text() != script:
+            write_text(paths.launch, script, mode=0o700, sync=False)
+            write_json(paths.spec, {"schema": 1, **spec_to_dict(spec)}, sync=False)
+
+    def _start(self, worker: Worker, argv: list[str]) -> tuple[str, int]:
+        """Run argv in the worker's pane: the one it had, so that whoever watches stays, or a new session."""
+        control = self._terminal()
+        cwd = Path(worker.spec.cwd)
+        old = [row for row in self._sight.panes.values() if row.session == worker.name]
+        if not old:
+            old = [row for row in control.panes() if row.session == worker.name]
+        if old:
+            pane = min(old, key=lambda row: int(row.pane_id[1:])).pane_id
+            return pane, control.respawn(pane, argv, cwd=cwd)
+        made = control.new_session(
+            worker.name, argv, cwd=cwd, columns=worker.spec.columns, rows=worker.spec.rows
+        )
+        return made.pane_id, made.pid
+
+    def _look(self, worker: Worker) -> list[Observation]:
+        if worker.life is None:
+            return []
+        return [self._sight.glance(worker, self._terminal().capture(worker.life.pane))]
+
+    def _take(self, action: act.Take, worker: Worker) -> Observation:
+        paths = self._paths.worker(worker.name)
+        waiting = {m.id: m for m in inbox.current(paths)}
+        message = waiting.get(action.message) or inbox.take(paths, action.message)
+        method, line, expected = self._plan(paths, message)
+        return Taken(
+            worker.name, action.token, message.id, message.kind, method, line, expected, tuple(message.keys)
+        )
+
+    def _plan(self, paths: WorkerPaths, message: Message) -> tuple[Method, str, str]:
+        if message.kind is not MessageKind.TEXT:
+            return Method.PASTE, message.text, digest(message.text)
+        file = inbox.text_file(paths, message.id)
+        typed = typing.plan(message.text, file=file, references_work=self._references_work())
+        by_file = typed.method is Method.READ_FILE
+        return typed.method, typed.line, digest(typed.line if by_file else message.text)
+
+    def _references_work(self) -> bool:
+        where = install.find_hermes(self._env).site_packages
+        if where not in self._references:
+            self._references[where] = where is not None and typing.paste_reference_supported(where)
+        return self._references[where]
+
+    def _paste(self, action: act.Paste, worker: Worker) -> None:
+        if worker.life is None:
+            return
+        file = self._paths.worker(worker.name).dir / "paste"
+        write_text(file, action.line, sync=False)
+        try:
+            self._terminal().paste(worker.life.pane, file)
+        finally:
+            file.unlink(missing_ok=True)
+
+    def _move(self, action: act.MoveMessage) -> None:
+        paths, move = self._paths.worker(action.worker), action.move
+        if not (paths.inbox_cur / f"{move.message}.json").exists():
+            return
+        if move.back:
+            inbox.put_back(paths, move.message)
+        elif move.error:
+            inbox.finish(paths, move.message, error=move.error)
+        else:
+            receipt: dict[str, Any] = {
+                "method": move.method,
+                "sha256": move.digest,
+                "session": move.session,
+                "turn": move.turn,
+                "time": time.time(),
+            }
+            inbox.finish(paths, move.message, receipt=receipt)
+
+    def _nudge(self, action: act.Nudge) -> None:
+        """Queue the nudge before all other messages, once an attempt whoever asks."""
+        paths = self._paths.worker(action.worker)
+        ident = f"m-0-nudge-{action.attempt:06d}"
+        if inbox.look(paths, ident) is None:
+            inbox.put(
+                paths,
+                Message(ident, action.worker, MessageKind.TEXT, NUDGE_TEXT, time.time(), sender="nudge"),
+            )
+
+    def _signal(self, action: act.Signal, worker: Worker) -> None:
+        if worker.life is None:
+            return
+        pid = launch.read_pid(self._paths.worker(worker.name).attempt(worker.attempt))
+        script = Process(worker.life.pid, worker.life.start)
+        hermes = Process.of(pid) if pid else None
+        if hermes is not None and script.alive():
+            hermes.signal(signal.Signals(action.number))
+        elif action.number == signal.SIGKILL or hermes is None:
+            script.signal(signal.Signals(action.number))
+
+    def _sweep(self, action: act.Sweep) -> Observation:
+        folder = self._paths.worker(action.worker).dir
+        left = of_worker(folder)
+        send(left, action.number)
+        return Swept(action.worker, action.token, len(left))
+
+    def _autopsy(self, action: act.Autopsy, worker: Worker) -> Observation:
+        root = home.profile_dir(install.hermes_root(self._env), worker.spec.hermes_profile)
+        try:
+            return self._read_database(action, root)
+        except (database.DatabaseUnreadable, HermuxError) as error:
+            problem = str(error)
+        session = action.session if (root / "state.db").exists() else ""
+        return Autopsied(worker.name, action.token, {}, session=session, problem=problem)
+
+    def _read_database(self, action: act.Autopsy, root: Path) -> Observation:
+        stored: dict[str, str] = {}
+        for flight in action.flights:
+            text = self._flight_text(action.worker, flight)
+            found = database.find_user_message(root, text, since=flight.since) if text else None
+            if found is not None:
+                stored[flight.message] = found.session_id
+        session = action.session or next(iter(stored.values()), "")
+        if session and not database.session_exists(root, session):
+            session = ""
+        unfinished = False
+        if session:
+            last = database.last_row(root, session)
+            unfinished = last is not None and not (last.role == "assistant" and last.finish_reason == "stop")
+        return Autopsied(action.worker, action.token, stored, session=session, unfinished=unfinished)
+
+    def _flight_text(self, worker: str, flight: Flight) -> str:
+        if flight.method is Method.READ_FILE:
+            return str(flight.line)
+        found = inbox.look(self._paths.worker(worker), flight.message)
+        return str(found.data.get("text", "")) if found is not None else ""
+
+    def _close(self, action: act.CloseSession) -> None:
+        rows = [row for row in self._terminal().panes() if row.session == action.worker]
+        if rows:
+            self._terminal().kill_session(action.worker)
+
+
+def _failed(action: act.Action, error: Exception) -> list[Observation]:
+    """Return the answer that an action has when it could not be carried out."""
+    match action:
+        case act.Launch():
+            return [LaunchFailed(action.worker, action.attempt, str(error), hold=isinstance(error, NotReady))]
+        case act.Take():
+            return [_no_message(action, str(error))]
+        case _:
+            return []
+
+
+def _no_message(action: act.Take, problem: str) -> Taken:
+    return Taken(
+        action.worker, action.token, action.message, MessageKind.TEXT, Method.PASTE, "", "", problem=problem
+    )
+
+
+def own_environment() -> dict[str, str]:
+    """Return this process's environment; `python` is the interpreter that runs the rehearsal model."""
+    return {**os.environ, "HERMUX_PYTHON": sys.executable}

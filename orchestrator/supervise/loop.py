@@ -1,0 +1,278 @@
+"""The loop: wait → observe → decide → record → apply. Synchronous, on `selectors`, one thread.
+
+It is woken by the `wake` FIFO (commands and plugins write a byte), by a pidfd a worker, and by the
+clock where a step is due. Nothing that a SIGKILL would lose is kept here: `state.json` is written
+before the actions of a decision are carried out.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import selectors
+import signal
+import time
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any
+
+from orchestrator.errors import HermuxError, TerminalError
+from orchestrator.fleet import action as act
+from orchestrator.fleet.decide import decide, next_look
+from orchestrator.fleet.memory import dump
+from orchestrator.fleet.observation import Gone, Launched, Observation
+from orchestrator.fleet.picture import picture, waiting
+from orchestrator.fleet.worker import Phase, Want, Worker
+from orchestrator.store.paths import FleetPaths
+from orchestrator.store.state import write_state
+from orchestrator.store.wake import drain, open_wake
+from orchestrator.supervise import adopt
+from orchestrator.supervise.hands import Hands, own_environment
+from orchestrator.supervise.processes import Deaths
+from orchestrator.supervise.rehearsal import Rehearsal
+from orchestrator.supervise.sight import Sight
+from orchestrator.terminal.config import write_config
+from orchestrator.terminal.control import Control
+from orchestrator.terminal.process import Process
+from orchestrator.terminal.server import Server, socket_name
+from orchestrator.version import __version__
+
+log = logging.getLogger("hermux")
+SHORTEST_NAP = 0.02
+"""Seconds between two turns that nothing but the clock or a FIFO byte asked for."""
+ROUNDS = 24
+"""Answers to actions are decided upon at once, at most so many times in a turn."""
+RECORD_EVERY = 1.0
+LINGER = 60.0
+"""Seconds after which a supervisor with nothing to run ends, and its tmux server with it."""
+QUIET = (act.Look, act.Note)
+
+
+class Supervisor:
+    """One fleet's supervisor; the caller holds the fleet's supervisor lock."""
+
+    def __init__(self, paths: FleetPaths, *, linger: float = LINGER) -> None:
+        self.paths = paths
+        self._linger = linger
+        self._env = own_environment()
+        self._selector = selectors.DefaultSelector()
+        self._wake = open_wake(paths.wake)
+        self._selector.register(self._wake, selectors.EVENT_READ)
+        self._signals, self._signal_in = os.pipe()
+        os.set_blocking(self._signals, False)
+        os.set_blocking(self._signal_in, False)
+        self._selector.register(self._signals, selectors.EVENT_READ)
+        self._deaths = Deaths(
+            lambda fd: self._selector.register(fd, selectors.EVENT_READ), self._selector.unregister
+        )
+        write_config(paths.tmux_conf, fleet=paths.fleet)
+        self._server = Server(socket_name(paths.fleet), paths.tmux_conf, env=self._env)
+        self._control: Control | None = None
+        self._sight = Sight(paths)
+        self._hands = Hands(paths, self._sight, self.terminal, env=self._env)
+        self._rehearsal = Rehearsal(paths)
+        self._fleet: dict[str, Worker] = {}
+        self._ending = False
+        self._recorded = 0.0
+        self._panes_read = 0.0
+        self._needed = time.time()
+        self._status = ""
+        me = Process.of(os.getpid())
+        self._me = {"pid": os.getpid(), "start": me.start if me else 0.0}
+
+    def terminal(self) -> Control:
+        """Return a control client that works; start the server and the client where they are gone."""
+        if self._control is not None and self._control.alive:
+            return self._control
+        self._server.ensure()
+        control = Control(self._server, pid_file=self.paths.root / "control.json")
+        control.start()
+        self._control = control
+        self._selector.register(control.fileno(), selectors.EVENT_READ)
+        return control
+
+    def run(self) -> None:
+        """Supervise until SIGTERM or SIGINT (workers go on), or until there is nothing to supervise."""
+        signal.set_wakeup_fd(self._signal_in)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._end)
+        self._take_over()
+        while not self._ending:
+            began = time.monotonic()
+            self._turn()
+            nap = max(next_look(self._fleet, time.time()), SHORTEST_NAP - (time.monotonic() - began))
+            self._wait(nap if self._deaths.exact else min(nap, 0.1))
+        self._record(time.time())
+        self._hands.journal.write(v=1, time=time.time(), worker="", what="supervisor", text="ended")
+        if self._control is not None:
+            self._control.close()
+
+    def _end(self, _number: int, _frame: FrameType | None) -> None:
+        self._ending = True
+
+    def _take_over(self) -> None:
+        """Adopt what runs; start nothing twice."""
+        known = adopt.remembered(self.paths)
+        rows = self.terminal().panes()
+        gone: list[Observation] = []
+        for name, before in known.items():
+            worker = adopt.adopt(before, rows, self.paths.worker(name).launch)
+            self._fleet[name] = worker
+            if worker.life is not None and adopt.alive(worker):
+                self._deaths.watch(name, worker.life)
+            elif worker.life is not None:
+                gone.append(self._death(worker))
+        live = sum(1 for w in self._fleet.values() if w.life is not None) - len(gone)
+        text = f"supervisor {__version__} began; {live} live workers adopted"
+        log.info(text)
+        self._hands.journal.write(v=1, time=time.time(), worker="", what="supervisor", text=text)
+        self._decide(gone)
+
+    def _wait(self, nap: float) -> None:
+        for key, _ in self._selector.select(nap):
+            if key.fd == self._wake:
+                drain(self._wake)
+            elif key.fd == self._signals:
+                os.read(self._signals, 512)
+
+    def _turn(self) -> None:
+        now = time.time()
+        seen: list[Observation] = [self._death(self._fleet[name]) for name in self._deaths.dead()]
+        seen += self._sight.files(self._fleet)
+        seen += self._panes(now, bool(seen))
+        self._decide(seen)
+        self._status_line()
+        self._rest(now)
+
+    def _panes(self, now: float, something: bool) -> list[Observation]:
+        """Read all panes where it is due: with every look while a step is awaited, else each second."""
+        self._drain()
+        due = min(next_look(self._fleet, now), 1.0)
+        if now - self._panes_read < due and not (something and now - self._panes_read > 0.1):
+            return []
+        self._panes_read = now
+        try:
+            rows = self.terminal().panes()
+            self._rehearsal.keep(self._fleet, self.terminal(), rows, now)
+        except TerminalError as error:
+            log.warning("tmux could not be asked: %s", error)
+            self._drop_control()
+            return []
+        return self._sight.rows(rows, self._fleet)
+
+    def _drain(self) -> None:
+        if self._control is None:
+            return
+        try:
+            self._control.drain()
+        except TerminalError as error:
+            log.warning("the control client is gone: %s", error)
+            self._drop_control()
+
+    def _drop_control(self) -> None:
+        control, self._control = self._control, None
+        for key in list(self._selector.get_map().values()):
+            if key.fd not in (self._wake, self._signals) and not self._deaths.watches(key.fd):
+                self._selector.unregister(key.fd)
+        if control is not None:
+            control.close()
+
+    def _death(self, worker: Worker) -> Gone:
+        """Return how a worker died; its last screen is kept."""
+        assert worker.life is not None
+        row, screen = self._sight.panes.get(worker.life.pane), ""
+        try:
+            screen = self.terminal().capture(worker.life.pane)
+            row = next((r for r in self.terminal().panes() if r.pane_id == worker.life.pane), row)
+            folder = self.paths.worker(worker.name).attempt(worker.attempt)
+            (folder / "screen.txt").write_text(screen)
+        except (HermuxError, OSError) as error:
+            log.warning("%s: its last screen could not be kept: %s", worker.name, error)
+        return self._sight.death(worker, screen, row)
+
+    def _decide(self, seen: Sequence[Observation]) -> None:
+        for _ in range(ROUNDS):
+            now = time.time()
+            fleet, actions = decide(self._fleet, seen, now)
+            changed = {n for n, w in fleet.items() if w.word != _word(self._fleet.get(n))}
+            lost = self._fleet.keys() - fleet.keys()
+            self._fleet = dict(fleet)
+            for name in lost:
+                self._sight.forget(name)
+            if changed or lost or any(not isinstance(a, QUIET) for a in actions):
+                self._record(now)
+            seen = self._apply(actions)
+            if not seen:
+                break
+        if time.time() - self._recorded >= RECORD_EVERY:
+            self._record(time.time())
+
+    def _apply(self, actions: Sequence[act.Action]) -> list[Observation]:
+        answers: list[Observation] = []
+        for action in actions:
+            worker = self._fleet.get(action.worker)
+            if worker is None:
+                continue
+            for answer in self._hands.do(action, worker):
+                if isinstance(answer, Launched):
+                    self._deaths.watch(answer.worker, answer.life)
+                answers.append(answer)
+        return answers
+
+    def _record(self, now: float) -> None:
+        """Write `state.json`; a disk that is full is reported and tried again."""
+        self._recorded = now
+        data: dict[str, Any] = {
+            "schema": 1,
+            "version": __version__,
+            "fleet": self.paths.fleet,
+            "time": now,
+            "supervisor": self._me,
+            "tmux": {"socket": str(self._server.socket_path), "pid": self._server.pid},
+            "alerts": self._alerts(now),
+            "workers": {n: adopt.entry(w, picture(w), dump(w)) for n, w in self._fleet.items()},
+        }
+        try:
+            write_state(self.paths, data)
+        except OSError as error:
+            log.error("state.json cannot be written: %s", error)
+
+    def _alerts(self, now: float) -> list[dict[str, Any]]:
+        found = []
+        for name, worker in self._fleet.items():
+            if worker.phase is Phase.UP and not worker.talk.plugin:
+                found.append({"text": f"{name}: the plugin is silent, it works on the screen alone"})
+            if worker.phase is Phase.STARTING and worker.life and now - worker.life.launched > 120:
+                found.append({"text": f"{name}: not ready after {now - worker.life.launched:.0f} s"})
+            if worker.phase is Phase.HELD or worker.pause:
+                found.append({"text": f"{name}: held: {worker.hold or worker.pause or worker.why}"})
+        return found
+
+    def _status_line(self) -> None:
+        """Tell whoever is attached how the fleet stands and who waits for a person."""
+        words = [w.word for w in self._fleet.values()]
+        counts = " ".join(f"{words.count(word)} {word}" for word in sorted(set(words)))
+        people = [name for name, w in self._fleet.items() if waiting(w) is not None]
+        text = f"{counts} | waits for you: {' '.join(people)}" if people else counts
+        if text == self._status or self._control is None:
+            return
+        try:
+            self._control.set_status(text)
+            self._status = text
+        except TerminalError as error:
+            log.warning("the status line: %s", error)
+
+    def _rest(self, now: float) -> None:
+        """End when nothing has been wanted or alive for a while; the tmux server goes too."""
+        if any(w.want is Want.RUN or w.life is not None or w.op is not None for w in self._fleet.values()):
+            self._needed = now
+        elif now - self._needed >= self._linger:
+            log.info("nothing to supervise for %.0f s", self._linger)
+            self._ending = True
+            if self._control is not None:
+                self._drop_control()
+            self._server.kill_server()
+
+
+def _word(worker: Worker | None) -> str:
+    return worker.word if worker is not None else ""

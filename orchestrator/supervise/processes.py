@@ -1,0 +1,100 @@
+"""Processes of ours: their death, noticed within milliseconds, and what outlives them."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from orchestrator.fleet.worker import Life
+from orchestrator.terminal.process import Process
+
+
+class Deaths:
+    """Watches one process a worker. On Linux by pidfd (0.6 ms, measured); elsewhere each `dead()` asks.
+
+    `register` and `unregister` are told the descriptors to wait on.
+    """
+
+    def __init__(self, register: Callable[[int], object], unregister: Callable[[int], object]) -> None:
+        self._register = register
+        self._unregister = unregister
+        self._watched: dict[str, tuple[Process, int]] = {}
+
+    def watch(self, worker: str, life: Life) -> None:
+        """Watch the process of a life; one that is dead already is dead at the next `dead()`."""
+        self.forget(worker)
+        process = Process(life.pid, life.start)
+        handle = -1
+        if hasattr(os, "pidfd_open") and process.alive():
+            with suppress(OSError):
+                handle = os.pidfd_open(life.pid)
+                self._register(handle)
+        self._watched[worker] = (process, handle)
+
+    def forget(self, worker: str) -> None:
+        """Stop watching."""
+        _, handle = self._watched.pop(worker, (None, -1))
+        if handle >= 0:
+            self._unregister(handle)
+            os.close(handle)
+
+    def dead(self) -> list[str]:
+        """Return the workers whose process is confirmed dead, and stop watching them."""
+        gone = [name for name, (process, handle) in self._watched.items() if _is_dead(process, handle)]
+        for name in gone:
+            self.forget(name)
+        return gone
+
+    def watches(self, descriptor: int) -> bool:
+        """Whether a descriptor is one of the pidfds."""
+        return any(handle == descriptor for _, handle in self._watched.values())
+
+    @property
+    def exact(self) -> bool:
+        """Whether every death wakes the loop by itself."""
+        return all(handle >= 0 for _, handle in self._watched.values())
+
+
+def _is_dead(process: Process, handle: int) -> bool:
+    if handle >= 0:
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        return bool(poll.poll(0))
+    return not process.alive()
+
+
+def of_worker(worker_dir: Path) -> list[Process]:
+    """Return the live processes that carry the worker's mark (HERMUX_DIR) in their environment.
+
+    That finds tools that Hermes started in sessions of their own and that were handed to init. The
+    mark is compared whole, so a worker's name that begins another's does no harm. Processes whose
+    environment cannot be read are not ours.
+    """
+    mark = f"HERMUX_DIR={worker_dir}".encode()
+    me = os.getpid()
+    return [p for pid, env in _environments() if pid != me and mark in env and (p := Process.of(pid))]
+
+
+def _environments() -> Iterator[tuple[int, list[bytes]]]:
+    proc = Path("/proc")
+    if (proc / "self" / "environ").exists():
+        for name in os.listdir(proc):  # noqa: PTH208 - a third of iterdir's time, on the restart path
+            if name.isdigit():
+                with suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:  # noqa: PTH123
+                    yield int(name), file.read().split(b"\0")
+        return
+    import psutil
+
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            yield process.pid, [f"{k}={v}".encode() for k, v in process.environ().items()]
+
+
+def send(processes: list[Process], number: int) -> None:
+    """Signal processes, each only if it is still the same one."""
+    for process in processes:
+        process.signal(signal.Signals(number))

@@ -1,0 +1,159 @@
+"""Observe: everything that the supervisor reads, turned into observations."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from orchestrator.errors import HermuxError
+from orchestrator.fleet.observation import (
+    DesiredSeen,
+    Glanced,
+    Gone,
+    InboxSeen,
+    Observation,
+    PaneSeen,
+    Said,
+    Wanted,
+)
+from orchestrator.fleet.worker import Glance, GlanceKind, Head, Outcome, OutcomeKind, Worker
+from orchestrator.hermes.feed import Feed
+from orchestrator.hermes.launch import read_exit
+from orchestrator.hermes.prompt import read_prompt
+from orchestrator.store import inbox
+from orchestrator.store.desired import load_desired
+from orchestrator.store.paths import FleetPaths
+from orchestrator.terminal.pane import PaneRow
+
+log = logging.getLogger("hermux")
+LAST_WORDS = 3
+
+
+class Sight:
+    """Reads files and panes; remembers only what tells it that nothing has changed."""
+
+    def __init__(self, paths: FleetPaths) -> None:
+        self._paths = paths
+        self._desired_seen = (0, 0)
+        self._queues: dict[str, tuple[str, ...]] = {}
+        self._feeds: dict[str, Feed] = {}
+        self.panes: dict[str, PaneRow] = {}
+
+    def files(self, fleet: Mapping[str, Worker]) -> list[Observation]:
+        """Return what changed in `desired.json`, the inboxes and the event feeds."""
+        seen: list[Observation] = self._desired()
+        for name, worker in fleet.items():
+            try:
+                seen += [*self._queue(name), *self._events(name, worker)]
+            except Exception:  # one worker's fault is one line in the log, never the end of the loop
+                log.exception("%s: its files cannot be read", name)
+        return seen
+
+    def _desired(self) -> list[Observation]:
+        try:
+            status = self._paths.desired.stat()
+        except OSError:
+            return []
+        stamp = (status.st_mtime_ns, status.st_ino)
+        if stamp == self._desired_seen:
+            return []
+        try:
+            desired = load_desired(self._paths)
+        except HermuxError as error:
+            log.error("desired.json is left as it was understood before: %s", error)
+            self._desired_seen = stamp
+            return []
+        self._desired_seen = stamp
+        return [
+            DesiredSeen(
+                {
+                    name: Wanted(w.spec, w.want, w.generation, w.grace, w.renew)
+                    for name, w in desired.workers.items()
+                }
+            )
+        ]
+
+    def _queue(self, name: str) -> list[Observation]:
+        paths = self._paths.worker(name)
+        try:
+            names = tuple(sorted(n for n in os.listdir(paths.inbox_new) if n.endswith(".json")))  # noqa: PTH208
+        except OSError:
+            names = ()
+        if names == self._queues.get(name, ()):
+            return []
+        self._queues[name] = names
+        return [InboxSeen(name, tuple(Head(m.id, m.kind) for m in inbox.list_new(paths)))]
+
+    def _events(self, name: str, worker: Worker) -> list[Observation]:
+        feed = self._feeds.get(name)
+        if feed is None:
+            feed = self._feeds[name] = Feed.at(self._paths.worker(name).events, worker.talk.offset)
+        try:
+            events = feed.read()
+        except OSError as error:
+            log.warning("%s: the event feed cannot be read: %s", name, error)
+            return []
+        return [Said(name, tuple(events))] if events else []
+
+    def forget(self, name: str) -> None:
+        """Drop what is remembered of a worker that is no more."""
+        self._queues.pop(name, None)
+        feed = self._feeds.pop(name, None)
+        if feed is not None:
+            feed.close()
+
+    def rows(self, rows: list[PaneRow], fleet: Mapping[str, Worker]) -> list[Observation]:
+        """Take in the periodic read of all panes."""
+        self.panes = {row.pane_id: row for row in rows}
+        return [
+            PaneSeen(name, worker.attempt, row.bells, row.activity, row.in_mode)
+            for name, worker in fleet.items()
+            if worker.life is not None and (row := self.panes.get(worker.life.pane)) is not None
+        ]
+
+    def glance(self, worker: Worker, screen: str) -> Glanced:
+        """Return the reading of a captured screen."""
+        assert worker.life is not None
+        row = self.panes.get(worker.life.pane)
+        prompt = read_prompt(screen, profile=worker.spec.hermes_profile)
+        return Glanced(
+            worker.name,
+            worker.attempt,
+            Glance(
+                kind=GlanceKind(prompt.kind),
+                at=time.time(),
+                typed=prompt.typed,
+                dialog=prompt.dialog,
+                choices=prompt.choices,
+                background=prompt.background,
+                first_run=prompt.first_run,
+                in_mode=row.in_mode if row else False,
+            ),
+        )
+
+    def death(self, worker: Worker, screen: str, row: PaneRow | None) -> Gone:
+        """Return how an attempt ended: what the launch script wrote, else what tmux knows, else unknown.
+
+        An empty status of tmux 3.3a is never read as exit 0 (it loses SIGCHLD).
+        """
+        folder = self._paths.worker(worker.name).attempt(worker.attempt)
+        words = " / ".join([line.strip() for line in screen.splitlines() if line.strip()][-LAST_WORDS:])
+        return Gone(worker.name, worker.attempt, _outcome(folder, row), words[:400])
+
+
+def _outcome(folder: Path, row: PaneRow | None) -> Outcome:
+    end = read_exit(folder)
+    if end is not None:
+        if end.why:
+            return Outcome(OutcomeKind.FAILED_TO_START, end.code or 0, end.why)
+        if end.signal is not None:
+            return Outcome(OutcomeKind.SIGNALLED, end.signal)
+        return Outcome(OutcomeKind.EXITED, end.code or 0)
+    if row is not None and row.dead_signal:
+        return Outcome(OutcomeKind.SIGNALLED, row.dead_signal, "the launch script was killed")
+    return Outcome(
+        OutcomeKind.UNKNOWN, why="no exit.json: the launch script was killed, or the machine went down"
+    )

@@ -1,0 +1,181 @@
+"""One control-mode client for what happens every second: a command costs 0.1 ms instead of 2 to 4."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from orchestrator.errors import TerminalError
+from orchestrator.terminal import command
+from orchestrator.terminal.config import COLUMNS, ROWS, STATUS_OPTION
+from orchestrator.terminal.pane import KEEP_ALIVE, PANE_FORMAT, Pane, PaneRow, parse_row
+from orchestrator.terminal.process import Process, load, save
+from orchestrator.terminal.server import Server
+from orchestrator.terminal.wire import ATTACH, Wire
+
+
+def end_stale(pid_file: Path, *, timeout: float = 2.0) -> bool:
+    """End the control client that a killed supervisor left; return whether there was one.
+
+    Only the very process (pid and start time) that the file names is killed.
+    """
+    stale = load(pid_file)
+    ended = stale is not None and stale.signal(signal.SIGKILL)
+    if stale and ended:
+        stale.wait_gone(timeout)
+    pid_file.unlink(missing_ok=True)
+    return ended
+
+
+class Control:
+    """A synchronous conversation with the server, for one thread.
+
+    Start it from a thread that lives as long as the client shall: Linux' parent-death signal is
+    tied to the thread. Every method raises TerminalError when tmux refuses (`%error`), does not
+    answer in time, or has gone. After the last, `alive` is false and only `close` and a new `start`
+    help; a command in flight then may or may not have been executed.
+    """
+
+    def __init__(self, server: Server, *, pid_file: Path | None = None) -> None:
+        """With `pid_file`, the client's pid and start time are kept there for `end_stale`."""
+        self._server = server
+        self._pid_file = pid_file
+        self._client: Wire | None = None
+
+    def start(self, *, timeout: float = 5.0) -> None:
+        """Attach to the running server (see `Server.ensure`) and return when it answers."""
+        self.close()
+        if self._pid_file:
+            end_stale(self._pid_file)
+        self._client = Wire(self._server.client_argv(*ATTACH), env=self._server.client_env())
+        process = Process.of(self._client.pid)
+        if self._pid_file and process:
+            save(self._pid_file, process)
+        try:
+            self.request("display-message -p ready", timeout=timeout)
+        except TerminalError:
+            self.close()
+            raise
+
+    @property
+    def alive(self) -> bool:
+        """Whether the client has been started and was not found gone."""
+        return self._client is not None and not self._client.lost
+
+    def fileno(self) -> int:
+        """Return the descriptor that is readable when `drain` has something to read, until `close`."""
+        return self._wire().fileno()
+
+    def drain(self) -> list[str]:
+        """Read without waiting and return the notifications since the last call (the newest 256).
+
+        Raises TerminalError when the server or the client is gone.
+        """
+        return self._wire().notices()
+
+    def request(self, line: str, *, timeout: float = 2.0) -> list[str]:
+        """Send one command line (one command; quote with `command.join`) and return the lines it prints."""
+        return self._ask([line], timeout=timeout)
+
+    def run(self, *commands: command.Words, timeout: float = 2.0) -> list[str]:
+        """Send commands as words, all at once, and return what the last one prints.
+
+        All are executed; the first refusal among them is raised.
+        """
+        return self._ask([command.join(words) for words in commands], timeout=timeout)
+
+    def close(self) -> None:
+        """Detach and collect the client; safe to call twice and after the server's death."""
+        if self._client is None:
+            return
+        self._client.close()
+        self._client = None
+        if self._pid_file:
+            self._pid_file.unlink(missing_ok=True)
+
+    def panes(self) -> list[PaneRow]:
+        """Return all panes of the server, the keep-alive session's left out (1.1 ms for 100)."""
+        rows = [parse_row(line) for line in self.run(["list-panes", "-a", "-F", PANE_FORMAT])]
+        return [row for row in rows if row and row.session != KEEP_ALIVE]
+
+    def capture(self, pane_id: str, *, start: int | None = None, ansi: bool = False) -> str:
+        """Return the screen, its rows joined by line ends; `start=-100` adds 100 lines of history."""
+        return "\n".join(self.run(command.capture(pane_id, start=start, ansi=ansi)))
+
+    def keys(self, pane_id: str, *names: str) -> None:
+        """Send keys by tmux' names ("Enter", "C-c", "Space"); a name that is none is typed as text.
+
+        A pane in a mode swallows them: see `PaneRow.in_mode` and `cancel_mode`.
+        """
+        self.run(["send-keys", "-t", command.pane_target(pane_id), "--", *names])
+
+    def literal(self, pane_id: str, text: str) -> None:
+        """Type a short text without line ends, key by key; nothing in it is taken for a key's name."""
+        self.run(["send-keys", "-l", "-t", command.pane_target(pane_id), "--", text])
+
+    def paste(self, pane_id: str, file: Path, *, timeout: float = 10.0) -> None:
+        """Paste a file's bytes, as one bracketed paste where the program asked for that.
+
+        No Enter is sent, and line ends stay LF. Raises TerminalError when the file is empty (tmux
+        would keep quiet) or holds an ESC, which could end the bracket. Copy mode does not stop it.
+        """
+        content = file.read_bytes()
+        if not content or b"\x1b" in content:
+            raise TerminalError(f"{file} can't be pasted: it {'holds an ESC' if content else 'is empty'}")
+        there = command.pane_target(pane_id)
+        first, path = command.expanded(file.absolute())
+        buffer = f"hermux-{there[1:]}"
+        load_it = ["load-buffer", "-b", buffer, "--", path]
+        paste_it = ["paste-buffer", "-p", "-r", "-d", "-b", buffer, "-t", there]
+        self.run(*first, load_it, paste_it, timeout=timeout)
+
+    def respawn(self, pane_id: str, argv: Sequence[str], *, cwd: Path) -> int:
+        """Start `argv` in a pane that exists, whatever still ran there being hung up; return its pid."""
+        return int(self.run(*command.respawn(pane_id, argv, cwd=cwd))[0])
+
+    def new_session(
+        self,
+        name: str,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        columns: int = COLUMNS,
+        rows: int = ROWS,
+        options: Mapping[str, str] | None = None,
+    ) -> Pane:
+        """Make a detached session as `Server.new_session` does, in a tenth of the time."""
+        made = self.run(*command.new_session(name, argv, cwd=cwd, columns=columns, rows=rows))
+        pane_id, pid, *size = made[0].split()
+        grown = size != [str(columns), str(rows)]
+        noted = [["set-option", "-w", "-t", pane_id, key, value] for key, value in (options or {}).items()]
+        self.run(*command.settle(pane_id, columns=columns, rows=rows, resize=grown), *noted)
+        return Pane(pane_id, int(pid))
+
+    def kill_session(self, session: str) -> None:
+        """End exactly this session; its processes only get a SIGHUP."""
+        self.run(command.kill_session(session))
+
+    def cancel_mode(self, pane_id: str) -> None:
+        """Leave copy mode and any other mode; nothing happens where there is none."""
+        self.run(["copy-mode", "-q", "-t", command.pane_target(pane_id)])
+
+    def resize(self, pane_id: str, columns: int, rows: int) -> None:
+        """Give the pane's window this size, from now on its own, until a client looks at it."""
+        self.run(*command.settle(pane_id, columns=columns, rows=rows, resize=True))
+
+    def set_status(self, text: str) -> None:
+        """Show a text of one line in the status line of whoever is attached."""
+        self.run(["set-option", "-g", STATUS_OPTION, text.replace("#", "##")])
+
+    def _ask(self, lines: list[str], *, timeout: float) -> list[str]:
+        answers = self._wire().ask(lines, timeout=timeout)
+        for line, answer in zip(lines, answers, strict=True):
+            if not answer.ok:
+                raise TerminalError(f"tmux {line.split(' ')[0]}: {' '.join(answer.lines) or 'refused'}")
+        return list(answers[-1].lines)
+
+    def _wire(self) -> Wire:
+        if self._client is None:
+            raise TerminalError("there is no control client")
+        return self._client

@@ -1,0 +1,1 @@
+"""Tests in three rings: unit (pure), tmux (a real private server), e2e (the installed command, the real Hermes)."""

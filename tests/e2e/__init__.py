@@ -1,0 +1,1 @@
+"""The installed `hermux` and the real Hermes, with the rehearsal model."""

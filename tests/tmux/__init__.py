@@ -1,0 +1,1 @@
+"""On a real tmux server of its own."""

@@ -1,0 +1,1 @@
+"""Pure and quick: no tmux, no Hermes, no network but the loopback."""

@@ -1,0 +1,275 @@
+"""A model of everything outside the brain: tmux, Hermes, its database, the inbox, the clock.
+
+It carries out the brain's actions as the real ones do, with the same freedom to be late, to lose a
+process, and to have a person at the keyboard. Nothing of the brain is replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from orchestrator.fleet import action as act
+from orchestrator.fleet.decide import decide
+from orchestrator.fleet.events import Event, EventName
+from orchestrator.fleet.memory import dump, load
+from orchestrator.fleet.message import MessageKind, Method, digest
+from orchestrator.fleet.observation import (
+    Acted,
+    Autopsied,
+    DesiredSeen,
+    Glanced,
+    Gone,
+    InboxSeen,
+    Launched,
+    Observation,
+    PaneSeen,
+    Said,
+    Swept,
+    Taken,
+    Wanted,
+)
+from orchestrator.fleet.spec import Endpoint, WorkerSpec
+from orchestrator.fleet.worker import (
+    Glance,
+    GlanceKind,
+    Head,
+    Life,
+    Outcome,
+    OutcomeKind,
+    Want,
+    Worker,
+)
+
+NAME = "coder-1"
+BOOT = 1.5
+THINK = 0.6
+
+
+def spec(name: str = NAME) -> WorkerSpec:
+    """Return a plain spec."""
+    return WorkerSpec(
+        name=name,
+        role="coder",
+        cwd="/tmp",
+        hermes_profile=f"hx-default-{name}",
+        endpoint=Endpoint("http://127.0.0.1:1/v1", "m", 131072),
+    )
+
+
+@dataclass
+class Hermes:
+    """One process of Hermes: what its screen shows and what it has been asked."""
+
+    pid: int
+    born: float
+    session: str
+    resumed: bool
+    prompt: str = ""
+    turn_ends: float = 0.0
+    asked: str = ""
+    stored: bool = False
+    told: bool = False
+    loaded: bool = False
+    answered: int = 0
+
+
+@dataclass
+class World:
+    """One worker's world. `log` keeps every action; `db` the user messages by session."""
+
+    now: float = 1000.0
+    fleet: Mapping[str, Worker] = field(default_factory=dict)
+    hermes: Hermes | None = None
+    db: list[tuple[str, str]] = field(default_factory=list)
+    inbox: dict[str, str] = field(default_factory=dict)
+    """new, cur, done or failed, by message id."""
+    texts: dict[str, str] = field(default_factory=dict)
+    seen: list[Observation] = field(default_factory=list)
+    log: list[act.Action] = field(default_factory=list)
+    offset: int = 0
+    pids: int = 100
+    turns: int = 0
+    lag: float = 0.0
+    """Seconds after which Hermes shows what was pasted."""
+    late: list[tuple[float, str]] = field(default_factory=list)
+    deaf: int = 0
+    """So many Enters are swallowed."""
+    plugin: bool = True
+
+    def want(self, want: Want = Want.RUN, generation: int = 1, renew: int = 0) -> None:
+        """Edit what is desired."""
+        self.seen.append(DesiredSeen({NAME: Wanted(spec(), want, generation, 10.0, renew)}))
+
+    @property
+    def worker(self) -> Worker:
+        """Return the brain's picture of the worker."""
+        return self.fleet[NAME]
+
+    def send(self, ident: str, text: str) -> None:
+        """Put a message into the inbox."""
+        self.inbox[ident], self.texts[ident] = "new", text
+
+    def run(self, seconds: float, *, step: float = 0.1) -> None:
+        """Let time pass."""
+        end = self.now + seconds
+        while self.now < end:
+            self.tick()
+            self.now += step
+
+    def tick(self) -> None:
+        """One turn of the loop."""
+        self._live()
+        heads = tuple(Head(i, MessageKind.TEXT) for i in sorted(self.inbox) if self.inbox[i] == "new")
+        seen: list[Observation] = [*self.seen, InboxSeen(NAME, heads)]
+        self.seen = []
+        if self.hermes is not None:
+            seen.append(PaneSeen(NAME, self.worker.attempt, 0, int(self.now), False))
+        for _ in range(24):
+            self.fleet, actions = decide(self.fleet, seen, self.now)
+            self.log += actions
+            seen = [answer for action in actions for answer in self._do(action)]
+            if not seen:
+                return
+
+    def kill(self, number: int = 9) -> None:
+        """Kill Hermes."""
+        if self.hermes is None:
+            return
+        self.hermes = None
+        self.seen.append(
+            Gone(NAME, self.worker.attempt, Outcome(OutcomeKind.SIGNALLED, number), "last words")
+        )
+
+    def kill_supervisor(self, after: int) -> None:
+        """Kill the supervisor when `after` actions of the next turn were carried out, and start another."""
+        heads = tuple(Head(i, MessageKind.TEXT) for i in sorted(self.inbox) if self.inbox[i] == "new")
+        self._live()
+        self.fleet, actions = decide(self.fleet, [*self.seen, InboxSeen(NAME, heads)], self.now)
+        self.seen = []
+        recorded = {name: load(dump(worker)) for name, worker in self.fleet.items()}
+        launched = False
+        for action in actions[:after]:
+            launched = launched or isinstance(action, act.Launch)
+            self._do(action)
+        worker = recorded[NAME]
+        if worker.op is not None and worker.op.step in ("settle", "sweep", "take"):
+            worker = replace(worker, op=replace(worker.op, deadline=0.0))
+        if worker.op is not None and worker.op.step == "launch" and self.hermes is not None and launched:
+            worker = replace(worker, op=None, life=self._life())
+        elif worker.op is not None and worker.op.step == "launch":
+            from orchestrator.fleet.worker import Phase
+
+            worker = replace(worker, op=None, phase=Phase.PENDING)
+        self.fleet = {NAME: replace(worker, glance=None, steady_since=0.0)}
+        if worker.life is not None and self.hermes is None:
+            self.seen.append(Gone(NAME, worker.attempt, Outcome(OutcomeKind.UNKNOWN)))
+
+    def _life(self) -> Life:
+        assert self.hermes is not None
+        return Life("%1", self.hermes.pid, float(self.hermes.pid), self.now)
+
+    def _emit(self, name: EventName, **data: object) -> None:
+        if not self.plugin or self.hermes is None:
+            return
+        self.offset += 100
+        session = "" if name is EventName.PLUGIN_LOADED else self.hermes.session
+        event = Event(
+            name, self.now, self.hermes.pid, self.worker.attempt, session, "cli", f"t{self.turns}",
+            dict(data), self.offset,
+        )  # fmt: skip
+        self.seen.append(Said(NAME, (event,)))
+
+    def _store(self) -> None:
+        assert self.hermes is not None
+        self.db.append((self.hermes.session, self.hermes.asked))
+        self.hermes.stored = True
+
+    def _live(self) -> None:
+        """Let Hermes do what is due."""
+        hermes = self.hermes
+        if hermes is None:
+            return
+        for due, text in list(self.late):
+            if self.now >= due:
+                hermes.prompt += text
+                self.late.remove((due, text))
+        if not hermes.loaded and self.now - hermes.born > BOOT / 3:
+            hermes.loaded = True
+            self._emit(EventName.PLUGIN_LOADED)
+        if hermes.asked and not hermes.stored and self.now >= hermes.turn_ends - THINK * 0.9:
+            self._store()
+        if hermes.asked and not hermes.told and self.now >= hermes.turn_ends - THINK * 0.4:
+            hermes.told = True
+            self._emit(EventName.REQUEST, sha256=digest(hermes.asked))
+        if hermes.asked and self.now >= hermes.turn_ends:
+            hermes.asked, hermes.answered = "", hermes.answered + 1
+            self._emit(EventName.TURN_END, completed=True)
+
+    def _glance(self) -> Glance:
+        hermes = self.hermes
+        if hermes is None or self.now - hermes.born < BOOT:
+            return Glance(GlanceKind.UNKNOWN, self.now)
+        if hermes.asked:
+            return Glance(GlanceKind.BUSY, self.now)
+        return Glance(GlanceKind.READY, self.now, typed=hermes.prompt)
+
+    def _do(self, action: act.Action) -> list[Observation]:
+        assert action.reason
+        match action:
+            case act.Launch():
+                assert self.hermes is None, "two lives"
+                self.pids += 1
+                session = action.resume or f"s{self.pids}"
+                self.hermes = Hermes(self.pids, self.now, session, bool(action.resume))
+                self.late = []
+                return [Launched(NAME, action.attempt, self._life())]
+            case act.Look():
+                return [Glanced(NAME, self.worker.attempt, self._glance())]
+            case act.Take():
+                self.inbox[action.message] = "cur"
+                text = self.texts[action.message]
+                return [
+                    Taken(NAME, action.token, action.message, MessageKind.TEXT, Method.PASTE, text, digest(text))
+                ]
+            case act.Paste():
+                if self.hermes is not None and self.now - self.hermes.born >= BOOT:
+                    self.late.append((self.now + self.lag, action.line))
+            case act.Press():
+                self._press(action.keys)
+            case act.MoveMessage():
+                move = action.move
+                where = "new" if move.back else "failed" if move.error else "done"
+                if self.inbox[move.message] == "cur":
+                    self.inbox[move.message] = where
+                return [Acted(NAME, action.token)]
+            case act.Signal():
+                self.kill(action.number)
+            case act.Sweep():
+                return [Swept(NAME, action.token, 0)]
+            case act.Autopsy():
+                return [self._autopsy(action)]
+            case _:
+                pass
+        return []
+
+    def _press(self, keys: tuple[str, ...]) -> None:
+        hermes = self.hermes
+        if hermes is None or keys != ("Enter",):
+            return
+        if self.deaf:
+            self.deaf -= 1
+        elif hermes.prompt == "/exit":
+            self.hermes = None
+            self.seen.append(Gone(NAME, self.worker.attempt, Outcome(OutcomeKind.EXITED)))
+        elif hermes.prompt and not hermes.asked:
+            self.turns += 1
+            hermes.asked, hermes.prompt = hermes.prompt, ""
+            hermes.stored = hermes.told = False
+            hermes.turn_ends = self.now + THINK
+            self._emit(EventName.TURN_START, sha256=digest(hermes.asked))
+
+    def _autopsy(self, action: act.Autopsy) -> Observation:
+        stored = {f.message: s for f in action.flights for s, t in self.db if t == self.texts[f.message]}
+        session = action.session or next(iter(stored.values()), "")
+        return Autopsied(NAME, action.token, stored, session=session)
