@@ -35,7 +35,7 @@ def find(env: Mapping[str, str], asked: Asked) -> tuple[Endpoint, list[str]]:
     hermes, reason = read_hermes_model(hermes_root(env))
     found = resolve(asked, env, saved=load_endpoint(env), hermes=hermes)
     if found.kind is EndpointKind.REHEARSAL:
-        return found, [reason] if reason else []
+        return found, [reason] if reason and not reason.endswith("not there") else []
     if found == hermes:
         return found, [f"endpoint copied from {found.source}"]
     return found, []

@@ -116,7 +116,8 @@ class Fleet:
 
     def restart(self, names: Sequence[str], *, wait: bool = True, say: Say = quiet) -> None:
         """End and start workers again, each in its own conversation; costs nothing of its crash budget."""
-        self._wish(names, want="run", again=True)
+        attempts = {name: int(each.get("attempt") or 0) for name, each in self.picture().workers.items()}
+        self._wish(names, want="run", again=True, renew=attempts)
         self.ensure_supervisor()
         if wait:
             self.wait_ready(names, say=say)
@@ -195,7 +196,13 @@ class Fleet:
         return Server(socket_name(self.name), self.paths.tmux_conf, env=self.env, socket=known)
 
     def _wish(
-        self, names: Sequence[str], *, want: str, again: bool = False, grace: float | None = None
+        self,
+        names: Sequence[str],
+        *,
+        want: str,
+        again: bool = False,
+        grace: float | None = None,
+        renew: Mapping[str, int] | None = None,
     ) -> None:
         from orchestrator.store.desired import Want, edit_desired
 
@@ -209,3 +216,4 @@ class Fleet:
                 worker.want = Want(want)
                 worker.generation += int(again)
                 worker.grace = worker.grace if grace is None else grace
+                worker.renew = max(worker.renew, (renew or {}).get(name, 0))

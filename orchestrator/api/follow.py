@@ -237,6 +237,16 @@ def check_products(answer: Answer, products: Sequence[Product]) -> Answer:
     return replace(answer, produced=tuple(str(product.path) for product in products))
 
 
+def check_takes(name: str, worker: dict[str, Any]) -> None:
+    """Raise WorkerFailed for a worker that would leave a message in its inbox: nothing was sent then."""
+    if worker.get("want") != "run":
+        raise WorkerFailed(f"{name} is {worker.get('word')}; nothing was sent", hint=f"hermux start {name}")
+    if worker.get("word") == "held":
+        raise WorkerFailed(
+            f"{name} is held: {worker.get('why')}; nothing was sent", hint=f"hermux why {name}"
+        )
+
+
 def dialog_text(name: str, waiting: dict[str, Any]) -> str:
     """Return what a worker asks a person, as one text."""
     kind = str(waiting.get("kind", "")).replace("_", " ")
@@ -258,6 +268,8 @@ def _for(worker: dict[str, Any], seconds: float) -> bool:
 def _waits(worker: dict[str, Any] | None) -> str:
     """Return why a message is not delivered yet, "" when it is simply its turn's time."""
     if not worker:
+        return ""
+    if worker.get("operation"):
         return ""
     if worker.get("intake") == "paused":
         return f"takes no messages: {worker.get('intake_why')}"

@@ -5,12 +5,13 @@ It needs no supervisor and imports nothing heavy: `hermux ls` is this and a tabl
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.api.supervisor import running
 from orchestrator.store.files import read_json
-from orchestrator.store.paths import FleetPaths
+from orchestrator.store.paths import FleetPaths, fleet_paths
 from orchestrator.store.state import State, read_state
 
 STALE = 5.0
@@ -48,6 +49,11 @@ class Picture:
         return [name for name, worker in self.workers.items() if _endpoint(worker).get("kind") == "rehearsal"]
 
 
+def open_picture(fleet: str) -> Picture:
+    """Read the picture of a fleet by name; raises BadName, and BadFile naming a file that is damaged."""
+    return read_picture(fleet_paths(fleet, os.environ))
+
+
 def read_picture(paths: FleetPaths) -> Picture:
     """Read the picture; raises BadFile naming a file that is damaged."""
     state = read_state(paths)
@@ -76,12 +82,22 @@ def merged(wanted: dict[str, Any], seen: dict[str, Any] | None) -> dict[str, Any
     if seen is None:
         shown |= {"phase": "pending", "word": "pending", "witness": "", "since": 0.0, "why": ""}
     shown |= seen or {}
-    return shown | {"want": wanted.get("want", "run"), "wanted_generation": wanted.get("generation", 1)}
+    return shown | {
+        "want": wanted.get("want", "run"),
+        "wanted_generation": wanted.get("generation", 1),
+        "renew": wanted.get("renew", 0),
+    }
+
+
+OWN = ("wanted_generation", "renew", "memory")
+"""Keys of an entry that are nobody's business but ours."""
 
 
 def settled(worker: dict[str, Any]) -> bool:
     """Whether the supervisor has taken up the newest wish for this worker."""
-    return int(worker.get("generation") or 0) >= int(worker.get("wanted_generation") or 0)
+    if int(worker.get("generation") or 0) < int(worker.get("wanted_generation") or 0):
+        return False
+    return worker.get("want") != "run" or int(worker.get("attempt") or 0) > int(worker.get("renew") or 0)
 
 
 def span(seconds: float) -> str:

@@ -105,7 +105,8 @@ def wait_stopped(paths: FleetPaths, names: Sequence[str], *, say: Say = quiet, t
 
 def runs(worker: dict[str, Any]) -> bool:
     """Whether a worker is wanted and up, or on its way there."""
-    return worker.get("want") == "run" and worker.get("phase") in ("pending", "starting", "up")
+    going = worker.get("phase") in ("pending", "starting", "up") and worker.get("word") != "held"
+    return going and worker.get("want") == "run"
 
 
 def _started(worker: dict[str, Any] | None) -> str | None:
@@ -114,13 +115,13 @@ def _started(worker: dict[str, Any] | None) -> str | None:
         return "was removed"
     if worker.get("want") != "run":
         return f"is to be {worker.get('want')}"
-    if not settled(worker):
-        return None
-    if worker.get("phase") == "up":
-        return ""
-    if worker.get("phase") == "held":
+    if worker.get("phase") == "held" and _newest(worker):
         return f"is held: {worker.get('why') or 'no reason was noted'}"
-    return None
+    return "" if settled(worker) and worker.get("phase") == "up" else None
+
+
+def _newest(worker: dict[str, Any]) -> bool:
+    return int(worker.get("generation") or 0) >= int(worker.get("wanted_generation") or 0)
 
 
 def _mark(paths: FleetPaths) -> tuple[int, int]:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.api.follow import Answer, Follow, Product, check_products
+from orchestrator.api.follow import Answer, Follow, Product, check_products, check_takes
 from orchestrator.api.picture import read_picture
 from orchestrator.api.ready import Say, quiet
 from orchestrator.errors import NotReady, UnknownWorker, UsageError
@@ -125,7 +125,9 @@ class Worker:
         Raises WorkerFailed, PersonNeeded, TimedOut (`timeout` in seconds); the message stays as it is then.
         """
         self.fleet.ensure_supervisor()
-        products = [Product.of(path, str(self.state().get("cwd", ""))) for path in produces]
+        worker = self.state()
+        check_takes(self.name, worker)
+        products = [Product.of(path, str(worker.get("cwd", ""))) for path in produces]
         follow = Follow(self.fleet.paths, self.name)
         message_id = self.send(text, sender=sender)
         if sent is not None:

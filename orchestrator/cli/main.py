@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+from orchestrator.cli.quick import quick
 from orchestrator.cli.show import out, talk
 from orchestrator.cli.verbs import BY_NAME, VERBS, Verb
 from orchestrator.errors import HermuxError, UsageError
@@ -38,7 +39,8 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 def run(words: list[str]) -> int:
     """Run one command line and return its exit code; errors have been told on stderr."""
     try:
-        return _run(_watch(_verb_first(words)))
+        words = _verb_first(words)
+        return 0 if quick(words) else _run(_watch(words))
     except HermuxError as error:
         tell(error)
         return error.exit_code
@@ -121,7 +123,9 @@ def _verb_first(words: list[str]) -> list[str]:
 
 
 def _watch(words: list[str]) -> list[str]:
-    """Give `-w` its usual 2 seconds where no number follows; only verbs that show something know the flag."""
+    """Give `-w` its usual 2 seconds where no number follows."""
+    if words[:1] not in (["ls"], ["ps"], ["status"]):
+        return words
     found: list[str] = []
     for place, word in enumerate(words):
         found.append(word)

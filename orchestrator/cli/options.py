@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestrator.api import Fleet
+if TYPE_CHECKING:
+    from orchestrator.api import Fleet
 
 FleetName = Annotated[
     str,
@@ -38,4 +39,6 @@ KeyEnv = Annotated[
 
 def open_fleet(name: str) -> Fleet:
     """Return the fleet that a command means."""
+    from orchestrator.api import Fleet
+
     return Fleet.open(name or "default")

@@ -11,7 +11,7 @@ import typer
 
 from orchestrator.api import Fleet
 from orchestrator.api.branch import branch_of
-from orchestrator.cli.ls import notice, state
+from orchestrator.cli.listing import notice, state
 from orchestrator.cli.options import (
     EndpointUrl,
     FleetName,
@@ -67,11 +67,8 @@ def spawn(
         str, typer.Option("--toolsets", metavar="a,b", help="Hermes toolsets", show_default=False)
     ] = "",
     max_turns: Annotated[
-        int,
-        typer.Option(
-            "--max-turns", metavar="N", help="model calls a turn may take", min=1, show_default=False
-        ),
-    ] = 0,
+        int | None, typer.Option("--max-turns", metavar="N", help="model calls a turn may take", min=1)
+    ] = None,
     size: Annotated[
         str, typer.Option("--size", metavar="WxH", help="columns and rows of the screen")
     ] = "120x40",
@@ -103,7 +100,7 @@ def spawn(
         asked=Asked(endpoint, model, key_env),
         prompt=_prompt(prompt, prompt_file),
         toolsets=_words(toolsets, "--toolsets"),
-        max_turns=max_turns,
+        max_turns=max_turns or 0,
         columns=columns,
         rows=rows,
         replace=replace,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli.ls import doing
+from orchestrator.cli.listing import doing
 from orchestrator.cli.options import FleetName, Json, Quiet, Timeout, open_fleet
 from orchestrator.cli.show import one_line, out, out_json
 from orchestrator.errors import UsageError

@@ -6,8 +6,8 @@ import time
 from typing import Any
 
 from orchestrator.api import Worker
-from orchestrator.api.picture import Picture, span
-from orchestrator.cli.ls import REHEARSAL_NOTICE, doing, state
+from orchestrator.api.picture import OWN, Picture, span
+from orchestrator.cli.listing import REHEARSAL_NOTICE, state
 from orchestrator.cli.options import FleetName, Json, WorkerName, open_fleet
 from orchestrator.cli.show import one_line, out, out_json
 
@@ -21,7 +21,7 @@ def why(worker: WorkerName, fleet: FleetName = "", json: Json = False) -> None:
     messages = one.messages()
     advice = next_steps(one.name, entry, messages, picture)
     if json:
-        shown = {key: value for key, value in entry.items() if key not in ("memory", "wanted_generation")}
+        shown = {key: value for key, value in entry.items() if key not in OWN}
         out_json(
             {
                 "schema": 1,
@@ -70,12 +70,10 @@ def _head(one: Worker, worker: dict[str, Any], picture: Picture) -> list[str]:
     lines = [f"{one.name} is {state(worker)}"]
     facts = {
         "because": one_line(worker.get("why")),
-        "does": one_line(doing(worker)) if not worker.get("waiting") else "",
+        "does": one_line(worker.get("doing")),
         "waits for": _waiting(worker.get("waiting")),
         "last turn": _last_turn(worker.get("last_turn")),
-        "takes messages": ""
-        if worker.get("intake") != "paused"
-        else f"no: {one_line(worker.get('intake_why'))}",
+        "takes messages": _intake(worker),
         "wanted": str(worker.get("want", "")),
         "attempt": f"{worker.get('attempt') or 0}, restarted {worker.get('restarts') or 0} times, pid {worker.get('pid') or 'none'}",
         "step": _operation(worker.get("operation")),
@@ -84,9 +82,14 @@ def _head(one: Worker, worker: dict[str, Any], picture: Picture) -> list[str]:
         "files": str(one.paths.dir),
         "picture": picture.warning or f"{picture.age:.1f} s old",
     }
-    if facts["does"] == facts["because"]:
-        facts["does"] = ""
     return [*lines, *(f"  {key + ':':<16}{value}" for key, value in facts.items() if value)]
+
+
+def _intake(worker: dict[str, Any]) -> str:
+    if worker.get("intake") != "paused" or worker.get("operation"):
+        return ""
+    why = one_line(worker.get("intake_why"))
+    return "no" if why == one_line(worker.get("why")) else f"no: {why}"
 
 
 def _waiting(waiting: dict[str, Any] | None) -> str:

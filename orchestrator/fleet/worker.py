@@ -268,12 +268,12 @@ class Worker:
 
     @property
     def draft(self) -> str:
-        """Return what stands in the prompt that hermux did not type."""
-        if self.glance is None or self.glance.kind is not GlanceKind.READY:
+        """Return what stands in the prompt that hermux did not type; a reading older than an event is none."""
+        glance = self.glance
+        if glance is None or glance.kind is not GlanceKind.READY or glance.at <= self.talk.heard:
             return ""
-        return (
-            "" if self.op is not None and self.op.kind in (OpKind.DELIVER, OpKind.STOP) else self.glance.typed
-        )
+        ours = self.op is not None and self.op.kind in (OpKind.DELIVER, OpKind.STOP)
+        return "" if ours else glance.typed
 
     def steady(self, seconds: float = 0.3) -> bool:
         """Whether two screens at least that far apart agree, with no event between or after."""

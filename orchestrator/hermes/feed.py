@@ -66,6 +66,18 @@ class _Segment:
             self.position += len(line)
             yield line, self.base + self.position
 
+    def end(self) -> int:
+        """Return the offset of the file's end as it is now."""
+        return self.base + os.fstat(self.file.fileno()).st_size
+
+    def is_still(self, path: Path) -> bool:
+        """Whether `path` names this file, or nothing, and what was read is still in it."""
+        try:
+            now = path.stat()
+        except FileNotFoundError:
+            return True
+        return now.st_ino == self.inode and now.st_size >= self.position
+
 
 @dataclass(slots=True)
 class Feed:
@@ -79,6 +91,9 @@ class Feed:
     bad: int = 0
     _current: _Segment | None = field(default=None, repr=False)
     _previous: _Segment | None = field(default=None, repr=False)
+    """The file before, kept open: a line may still be on its way into it."""
+    _retired: list[_Segment] = field(default_factory=list, repr=False)
+    """Files before that, newest first, read once more at this call."""
 
     @classmethod
     def at(cls, path: Path, offset: int) -> Feed:
@@ -88,15 +103,21 @@ class Feed:
         return feed
 
     def read(self) -> list[Event]:
-        """Return the events since the last call, oldest first; raise OSError when the file can't be read."""
-        events: list[Event] = []
-        if self._previous is not None:
-            self._collect(self._previous, events)
-        if self._current is not None:
-            self._collect(self._current, events)
-        if self._replaced():
-            self._turn_over(events)
-        return events
+        """Return the events since the last call, oldest first; raise OSError when the file can't be read.
+
+        Files are read newest first: what a writer put into an old one before its first line in the new
+        one is then there, and each writer's events keep their order over a rotation.
+        """
+        self._follow()
+        parts = [
+            self._collect(segment)
+            for segment in (self._current, self._previous, *self._retired)
+            if segment is not None
+        ]
+        for segment in self._retired:
+            segment.file.close()
+        self._retired.clear()
+        return [event for part in reversed(parts) for event in part]
 
     def close(self) -> None:
         """Close the files; a later `read` opens them again where it was."""
@@ -105,7 +126,8 @@ class Feed:
                 segment.file.close()
         self._previous = self._current = None
 
-    def _collect(self, segment: _Segment, events: list[Event]) -> None:
+    def _collect(self, segment: _Segment) -> list[Event]:
+        events = []
         for line, offset in segment.lines():
             self.offset = max(self.offset, offset)
             try:
@@ -115,33 +137,39 @@ class Feed:
                 continue
             if event is not None:
                 events.append(event)
+        return events
 
-    def _replaced(self) -> bool:
-        """Whether `path` is another file than the one read so far, or has become shorter."""
-        try:
-            now = self.path.stat()
-        except FileNotFoundError:
-            return False
-        return (
-            self._current is None or now.st_ino != self._current.inode or now.st_size < self._current.position
-        )
-
-    def _turn_over(self, events: list[Event]) -> None:
-        """Go on with the new file; the old one is kept open for a line that is still being written."""
+    def _follow(self) -> None:
+        """Open the file that `path` names now, if it is another one than before."""
+        if self._current is not None and self._current.is_still(self.path):
+            return
         fresh = _open(self.path, after=self.offset)
         if fresh is None:
             return
-        if self._current is not None:
-            if self._previous is not None:
-                self._previous.file.close()
-            self._previous = self._current
-            self._collect(self._previous, events)
-        known = self._current is not None
-        if self.offset > fresh.base + (0 if known else os.fstat(fresh.file.fileno()).st_size):
+        read = self.offset if self._current is None else max(self.offset, self._current.end())
+        if fresh.base < read and (self._current is not None or fresh.end() < read):
             # Not a rotation of ours: emptied, or deleted and begun anew. All of it is new.
-            fresh.base, fresh.position = self.offset + ROTATION_GAP, 0
+            fresh.base, fresh.position = read + ROTATION_GAP, 0
+        self._shelve()
         self._current = fresh
-        self._collect(fresh, events)
+
+    def _shelve(self) -> None:
+        """Keep the file read so far for lines still to come, and one rotated since that was never read."""
+        if self._current is None:
+            return
+        between = _open(self.path.with_name(PREVIOUS), after=self._current.end())
+        if between is not None and between.base >= self._current.end():
+            self._retire(self._current)
+            self._current = between
+        elif between is not None:
+            between.file.close()
+        self._retire(self._previous)
+        self._previous = self._current
+
+    def _retire(self, segment: _Segment | None) -> None:
+        """Have a file read a last time."""
+        if segment is not None:
+            self._retired.append(segment)
 
 
 def _open(path: Path, *, after: int) -> _Segment | None:

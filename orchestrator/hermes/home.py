@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +23,8 @@ from orchestrator.hermes.config import PLUGIN, worker_config
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 MARK = ".hermux"
+PROFILE_RULE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+"""Hermes' own rule for profile names."""
 PLUGIN_SOURCE = Path(__file__).parent / "plugin"
 LEARNED = ("memories", "skills", "sessions", "state.db")
 """What Hermes adds to a profile while it works: worth an archive."""
@@ -77,8 +80,15 @@ def check_home(root: Path, profile: str) -> list[str]:
     home = profile_dir(root, profile)
     if not home.is_dir():
         return [f"the Hermes profile {profile} ({home})"]
-    parts = (MARK, "config.yaml", "SOUL.md", f"plugins/{PLUGIN}/plugin.yaml", f"plugins/{PLUGIN}/__init__.py")
-    return [f"{part} in {home}" for part in parts if not (home / part).is_file()]
+    plugin = [f"plugins/{PLUGIN}/{name}" for name in sorted(_plugin_files())]
+    empty = [part for part in (MARK, "config.yaml", *plugin) if not _has_content(home / part)]
+    missing = [] if (home / "SOUL.md").is_file() else ["SOUL.md"]
+    return [f"{part} in {home}" for part in (*empty, *missing)]
+
+
+def refresh_plugin(root: Path, profile: str) -> None:
+    """Bring the plugin in a profile of ours to this version; takes 1 ms where nothing changed."""
+    _copy_plugin(_ours(root, profile) / "plugins" / PLUGIN)
 
 
 def has_learned(root: Path, profile: str) -> bool:
@@ -98,14 +108,14 @@ def archive_home(root: Path, profile: str, to: Path) -> Path:
 
 def remove_home(root: Path, profile: str) -> None:
     """Delete a profile of ours; nothing happens if there is none."""
-    if profile_dir(root, profile).exists():
+    if os.path.lexists(profile_dir(root, profile)) or not PROFILE_RULE.fullmatch(profile):
         shutil.rmtree(_ours(root, profile))
 
 
 def _ours(root: Path, profile: str) -> Path:
     """Return the folder of a profile that carries our mark; raise UsageError for any other."""
     home = profile_dir(root, profile)
-    if home.is_symlink() or home.parent.name != "profiles" or not (home / MARK).is_file():
+    if not PROFILE_RULE.fullmatch(profile) or home.is_symlink() or not (home / MARK).is_file():
         raise UsageError(f"{home} was not made by hermux, so it is left as it is", hint=f"look at {home}")
     return home
 
@@ -148,7 +158,7 @@ def _write_config(path: Path, ours: dict[str, Any], overrides: Mapping[str, Any]
     after["plugins"]["enabled"] = _with_ours(before, after["plugins"].get("enabled"))
     if after != before:
         text = yaml.dump(after, Dumper=Dumper, sort_keys=False, allow_unicode=True)
-        _write(path, text.encode())
+        _write(path, text.encode(), sync=True)
 
 
 def _with_ours(before: Mapping[str, Any] | None, wanted: Any) -> list[str]:
@@ -178,10 +188,14 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
+def _plugin_files() -> dict[str, Path]:
+    return {path.name: path for path in PLUGIN_SOURCE.iterdir() if path.suffix in (".py", ".yaml")}
+
+
 def _copy_plugin(target: Path) -> None:
     """Bring the plugin's folder up to date, file by file, and drop what no longer belongs to it."""
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
-    sources = {path.name: path for path in PLUGIN_SOURCE.iterdir() if path.suffix in (".py", ".yaml")}
+    sources = _plugin_files()
     for name, source in sources.items():
         _write(target / name, source.read_bytes())
     for stale in target.glob("*.py"):
@@ -189,10 +203,11 @@ def _copy_plugin(target: Path) -> None:
             stale.unlink()
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write(path: Path, data: bytes, *, sync: bool = False) -> None:
     """Replace a file atomically, mode 0600, unless it holds exactly `data`.
 
-    No fsync: nine of them took 40 of 75 ms, and every part is written again from what is desired.
+    Only `sync` survives a power cut for certain; nine of them would take 40 ms, and `check_home` sees
+    a file that such a cut left empty.
     """
     if path.is_file() and path.read_bytes() == data:
         return
@@ -200,6 +215,9 @@ def _write(path: Path, data: bytes) -> None:
     file = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(file, "wb") as stream:
         stream.write(data)
+        if sync:
+            stream.flush()
+            os.fsync(stream.fileno())
     scratch.replace(path)
 
 

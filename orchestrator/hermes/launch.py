@@ -2,7 +2,8 @@
 
 `launch.sh ATTEMPT [Hermes arguments…]` stays alive while Hermes runs in the foreground below it, with
 the pane's terminal as stdin. It leaves `attempts/<n>/pid` (the pid of Hermes) and, when Hermes is
-gone, `attempts/<n>/exit.json`; its own end therefore means that `exit.json` is on disk.
+gone, `attempts/<n>/exit.json`; its own end therefore means that `exit.json` is there. Each is one
+short `write`, and readers take a file that isn't whole for none: a rename would cost 2 ms (a process).
 """
 
 from __future__ import annotations
@@ -34,8 +35,7 @@ out=@DIR@/attempts/$attempt
 [ -d "$out" ] || mkdir -p "$out"
 finish() { # code signal why (JSON)
     trap - EXIT
-    printf '{"schema": 1, "code": %s, "signal": %s, "why": %s}\n' "$1" "$2" "$3" >"$out/exit.json.tmp" &&
-        mv -f "$out/exit.json.tmp" "$out/exit.json"
+    printf '{"schema": 1, "code": %s, "signal": %s, "why": %s}\n' "$1" "$2" "$3" >"$out/exit.json"
 }
 # Signals are for Hermes; this script lives until it has written how Hermes ended. Traps that run a
 # command are reset in a child. TSTP is ignored in both: nothing here could continue a stopped worker.

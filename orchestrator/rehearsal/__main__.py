@@ -16,8 +16,8 @@ END = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 
 
 def _say(line: str) -> None:
-    with suppress(OSError, ValueError):
-        sys.stdout.write(line + "\n")
+    with suppress(OSError):
+        sys.stdout.buffer.write(f"{line}\n".encode())
         sys.stdout.flush()
 
 

@@ -112,5 +112,6 @@ def chunks(request: Mapping[str, Any], step: Step) -> Iterator[dict[str, Any]]:
     for delta in _deltas(step):
         yield head | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
     yield head | {"choices": [{"index": 0, "delta": {}, "finish_reason": _finish(step)}]}
-    if (request.get("stream_options") or {}).get("include_usage"):
+    options = request.get("stream_options")
+    if isinstance(options, dict) and options.get("include_usage"):
         yield head | {"choices": [], "usage": usage(request, step)}

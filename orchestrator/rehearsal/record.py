@@ -6,8 +6,8 @@ import hashlib
 import json
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -21,7 +21,7 @@ SECRET_HEADERS = frozenset({"authorization", "api-key", "x-api-key", "cookie", "
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One chat request. Messages are whole; equal messages of several requests are one object."""
+    """One chat request. Messages are whole; what requests of a conversation repeat is one object."""
 
     number: int
     """1, 2, 3 … since the start or the last reset."""
@@ -48,14 +48,18 @@ def hidden(name: str, value: str) -> str:
     return f"{len(secret)} characters, sha256 {digest}"
 
 
-def _digest(value: object) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
-
-
 def _conversation(messages: Sequence[dict[str, Any]]) -> str:
     system = [text_of(message) for message in messages if message.get("role") == "system"]
     first = next((text_of(message) for message in messages if message.get("role") == "user"), "")
-    return _digest([system, first.partition("\n\n")[0]])[:12]
+    opening = json.dumps([system, first.partition("\n\n")[0]])
+    return hashlib.sha256(opening.encode()).hexdigest()[:12]
+
+
+def _tool_names(tools: object) -> Iterator[str]:
+    for tool in tools if isinstance(tools, list) else ():
+        function = tool.get("function") if isinstance(tool, dict) else None
+        if isinstance(function, dict):
+            yield str(function.get("name", ""))
 
 
 class Record:
@@ -63,40 +67,43 @@ class Record:
 
     def __init__(self, log: Path | None = None) -> None:
         self._kept: deque[Request] = deque(maxlen=KEPT)
-        self._shared: dict[str, dict[str, Any]] = {}
+        self._newest: dict[str, tuple[dict[str, Any], ...]] = {}
         self._count = 0
         self._log = log
         self._lock = Lock()
 
     def add(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> Request:
         """Note a request; `body` is its decoded JSON."""
-        names = (tool.get("function", {}).get("name", "") for tool in body.get("tools") or ())
+        conversation = _conversation(body["messages"])
         with self._lock:
             self._count += 1
             request = Request(
                 number=self._count,
                 time=time.time(),
-                conversation=_conversation(body["messages"]),
+                conversation=conversation,
                 model=str(body.get("model", "")),
                 stream=bool(body.get("stream")),
-                messages=tuple(self._share(message) for message in body["messages"]),
-                tools=tuple(names),
+                messages=self._share(conversation, body["messages"]),
+                tools=tuple(_tool_names(body.get("tools"))),
                 headers={name.lower(): hidden(name.lower(), value) for name, value in headers.items()},
             )
             self._kept.append(request)
             self._write(request)
         return request
 
-    def _share(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Return the object kept for an equal message: a conversation's requests repeat all before."""
-        if len(self._shared) > 20 * KEPT:
-            self._shared = {_digest(m): m for request in self._kept for m in request.messages}
-        return self._shared.setdefault(_digest(message), message)
+    def _share(self, conversation: str, messages: list[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+        """Return the messages, with the objects kept from the conversation's last request where equal."""
+        known = self._newest.pop(conversation, ())
+        again = [old if old == new else new for old, new in zip(known, messages, strict=False)]
+        self._newest[conversation] = shared = (*again, *messages[len(again) :])
+        if len(self._newest) > KEPT:
+            del self._newest[next(iter(self._newest))]
+        return shared
 
     def _write(self, request: Request) -> None:
         if self._log:
             with self._log.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(asdict(request)) + "\n")
+                file.write(json.dumps(as_json(request)) + "\n")
 
     def since(self, number: int = 0, *, newest: bool = False) -> list[Request]:
         """Return the requests after `number`, oldest first; `newest`: only the last of each conversation."""
@@ -110,10 +117,15 @@ class Record:
         """Forget all requests and count from 1 again; the log file is left alone."""
         with self._lock:
             self._kept.clear()
-            self._shared.clear()
+            self._newest.clear()
             self._count = 0
 
 
-def occurrences(request: Request, text: str) -> int:
-    """Return in how many user messages of `request` the text stands."""
-    return sum(text in said for _, said in users(request.messages))
+def user_texts(request: Request) -> list[str]:
+    """Return the texts of a request's user messages, oldest first."""
+    return [text for _, text in users(request.messages)][::-1]
+
+
+def as_json(request: Request) -> dict[str, Any]:
+    """Return the request as an object for JSON; the messages are shared, not copied."""
+    return {field.name: getattr(request, field.name) for field in fields(request)}

@@ -7,6 +7,8 @@ A step is one model call; the call's index is the number of assistant messages s
 from __future__ import annotations
 
 import json
+import re
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,6 +22,10 @@ HERMES_SAYS = ("[System:", "[ASYNC DELEGATION", "[IMPORTANT:")
 """Openings of user messages that Hermes 0.19.0 writes itself within or after a turn
 (agent/conversation_loop.py, tools/process_registry.py). They go on with the script of the person's last
 message; the scripts that they quote (a child's goal) were meant for somebody else."""
+
+KEY = re.compile(r'"steps"\s*:\s*\[')
+TRIED = 16
+"""Places that are looked at for a script."""
 
 Message = Mapping[str, Any]
 
@@ -107,19 +113,37 @@ def parse_step(data: object, what: str) -> Step:
 
 
 def find_script(text: str) -> list[Any] | None:
-    """Return the steps of the last script object in `text`, unread, or None."""
-    found, at, end = None, text.find("{"), text.rfind('"steps"')
-    decoder = json.JSONDecoder()
-    while 0 <= at < end:
-        after = at + 1
-        try:
-            value, stop = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            value = None
-        if isinstance(value, dict) and isinstance(value.get("steps"), list):
-            found, after = value["steps"], stop
-        at = text.find("{", after)
+    """Return the steps of the last script object in `text`, unread, or None.
+
+    Looks at the last TRIED `"steps": [` and the TRIED braces in front of each, outermost first: a failed
+    attempt costs time in proportion to the text (json counts lines for its error), and texts have 1 MB.
+    """
+    found, end = None, 0
+    for key in deque(KEY.finditer(text), maxlen=TRIED):
+        if key.start() < end:
+            continue
+        for at in _braces(text, end, key.start()):
+            value, stop = _decode(text, at)
+            if stop > key.start() and isinstance(value.get("steps"), list):
+                found, end = value["steps"], stop
+                break
     return found
+
+
+def _braces(text: str, start: int, stop: int) -> list[int]:
+    """Return where the last TRIED `{` of `text[start:stop]` are, in order."""
+    found: list[int] = []
+    while len(found) < TRIED and (stop := text.rfind("{", start, stop)) >= 0:
+        found.insert(0, stop)
+    return found
+
+
+def _decode(text: str, at: int) -> tuple[dict[str, Any], int]:
+    """Return the JSON object at `text[at]` and where it ends; ({}, 0) if there is none."""
+    try:
+        return json.JSONDecoder().raw_decode(text, at)
+    except (ValueError, RecursionError):
+        return {}, 0
 
 
 def text_of(message: Message) -> str:

@@ -15,7 +15,6 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
@@ -30,7 +29,7 @@ from urllib.parse import parse_qs, urlsplit
 from orchestrator.errors import NotReady
 from orchestrator.rehearsal import answer
 from orchestrator.rehearsal.faults import Faults, parse_faults
-from orchestrator.rehearsal.record import Record, Request
+from orchestrator.rehearsal.record import Record, Request, as_json
 from orchestrator.rehearsal.script import ScriptError, Step, last_user_text, plan
 from orchestrator.rehearsal.unanswered import Unanswered
 from orchestrator.version import __version__
@@ -164,7 +163,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._not_found()
 
     def do_POST(self) -> None:
-        data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        length = self.headers.get("Content-Length", "0")
+        if not length.isdecimal() or "Transfer-Encoding" in self.headers:
+            self.close_connection = True
+            return self._json(411, answer.error(411, "rehearsal: a body needs its Content-Length"))
+        data = self.rfile.read(int(length))
         routes = {
             "/v1/chat/completions": self._chat,
             "/rehearsal/faults": self._set_faults,
@@ -175,7 +178,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self._not_found()
         try:
             return route(json.loads(data or b"{}"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             return self._json(400, answer.error(400, f"rehearsal: {error}"))
 
     def _not_found(self) -> None:
@@ -187,7 +190,7 @@ class _Handler(BaseHTTPRequestHandler):
         except ValueError:
             return self._json(400, answer.error(400, "rehearsal: since is a number of a request"))
         found = self.rehearsal.record.since(since, newest=query.get("newest") == ["1"])
-        return self._json(200, {"schema": 1, "requests": [asdict(request) for request in found]})
+        return self._json(200, {"schema": 1, "requests": [as_json(request) for request in found]})
 
     def _set_faults(self, body: object) -> None:
         waiting = self.rehearsal.faults.add(*parse_faults(body))

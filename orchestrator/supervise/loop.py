@@ -33,6 +33,7 @@ from orchestrator.supervise.rehearsal import Rehearsal
 from orchestrator.supervise.sight import Sight
 from orchestrator.terminal.config import write_config
 from orchestrator.terminal.control import Control
+from orchestrator.terminal.pane import Liveness
 from orchestrator.terminal.process import Process
 from orchestrator.terminal.server import Server, socket_name
 from orchestrator.version import __version__
@@ -65,8 +66,10 @@ class Supervisor:
         self._deaths = Deaths(
             lambda fd: self._selector.register(fd, selectors.EVENT_READ), self._selector.unregister
         )
-        write_config(paths.tmux_conf, fleet=paths.fleet)
+        changed = write_config(paths.tmux_conf, fleet=paths.fleet)
         self._server = Server(socket_name(paths.fleet), paths.tmux_conf, env=self._env)
+        if changed and self._server.state() is Liveness.ALIVE:
+            self._server.reload()
         self._control: Control | None = None
         self._sight = Sight(paths)
         self._hands = Hands(paths, self._sight, self.terminal, env=self._env)

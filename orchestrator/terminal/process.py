@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +58,25 @@ def save(path: Path, process: Process, **more: str) -> None:
 
 def load(path: Path) -> Process | None:
     """Return the process that the file names, alive or not; None without such a file."""
+    data = _fields(path)
+    try:
+        return Process(int(data["pid"]), float(data["start"]))
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def load_text(path: Path, name: str) -> str:
+    """Return one of the further fields, "" where there is none."""
+    value = _fields(path).get(name, "")
+    return value if isinstance(value, str) else ""
+
+
+def _fields(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text())
-        return Process(int(data["pid"]), float(data["start"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}
 
 
 def _start_time(pid: int) -> float | None:

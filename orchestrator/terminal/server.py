@@ -20,7 +20,7 @@ from orchestrator.terminal.binary import find_tmux
 from orchestrator.terminal.config import COLUMNS, FLEET_OPTION, ROWS
 from orchestrator.terminal.environment import attach_env, server_env
 from orchestrator.terminal.pane import KEEP_ALIVE, Liveness, Pane
-from orchestrator.terminal.process import Process, load, save
+from orchestrator.terminal.process import Process, load, load_text, save
 
 if TYPE_CHECKING:
     from orchestrator.terminal.call import Call, DeadlineServer
@@ -38,9 +38,9 @@ class Server:
     """One tmux server by its socket name. Making the object starts and asks nothing.
 
     `env` (default: this process's) decides where the socket lies (TMUX_TMPDIR, as for tmux itself)
-    and what a server started here inherits. `socket` overrides the place, for a reader whose
-    TMUX_TMPDIR may differ from the supervisor's. Beside `config` lies `tmux.json`, which holds the
-    server's pid, start time and socket.
+    and what a server started here inherits. Beside `config` lies `tmux.json`, which holds the
+    server's pid, start time and socket: while that server lives, its socket is used, so callers
+    with another TMUX_TMPDIR find it. `socket` overrides both.
     """
 
     def __init__(
@@ -54,17 +54,18 @@ class Server:
         self.socket_name = socket_name
         self.config = config.absolute()
         self._caller = dict(os.environ if env is None else env)
-        self._socket = socket
         self._record = self.config.with_name("tmux.json")
         self._process: Process | None = None
+        self._socket = socket or self._recorded_socket()
 
     @property
     def socket_path(self) -> Path:
         """Where the socket lies, by tmux' own rule; it need not exist."""
         if self._socket:
             return self._socket
-        folder = self._caller.get("TMUX_TMPDIR") or "/tmp"
-        return Path(os.path.realpath(folder)) / f"tmux-{os.getuid()}" / self.socket_name
+        folder = Path(self._caller.get("TMUX_TMPDIR") or "/tmp")
+        folder = folder if folder.is_dir() else Path("/tmp")
+        return folder.resolve() / f"tmux-{os.getuid()}" / self.socket_name
 
     @property
     def pid(self) -> int:
@@ -247,6 +248,11 @@ class Server:
     def _known(self) -> Process | None:
         self._process = self._process or load(self._record)
         return self._process
+
+    def _recorded_socket(self) -> Path | None:
+        known = self._known()
+        text = load_text(self._record, "socket")
+        return Path(text) if text and known and known.alive() else None
 
     def _remember(self, pid: int) -> None:
         seen = Process.of(pid)

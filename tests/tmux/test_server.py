@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -166,11 +167,23 @@ def test_a_changed_configuration_reaches_a_running_server(fleet_server: Server, 
     assert fleet_server.config.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_reader_may_name_the_socket(
+def test_callers_with_another_socket_folder_find_it(
     fleet_server: Server, folder: Path, environment: dict[str, str]
 ) -> None:
+    (folder / "elsewhere").mkdir()
     elsewhere = {**environment, "TMUX_TMPDIR": str(folder / "elsewhere")}
-    reader = Server("hermux", fleet_server.config, env=elsewhere, socket=fleet_server.socket_path)
     fleet_server.new_session("coder-1", ["/bin/sh", "-c", "echo here; exec cat"], cwd=folder)
-    until(lambda: reader.capture("coder-1", 3) == "here")
-    assert Server("hermux", folder / "none" / "tmux.conf", env=elsewhere).state() is Liveness.DEAD
+    by_record = Server("hermux", fleet_server.config, env=elsewhere)
+    by_path = Server("hermux", folder / "none" / "tmux.conf", env=elsewhere, socket=fleet_server.socket_path)
+    for reader in (by_record, by_path):
+        until(partial(shows_here, reader), what="the reader sees the screen")
+    assert by_record.ensure() == fleet_server.pid
+    stranger = Server("hermux", folder / "none" / "tmux.conf", env=elsewhere)
+    assert stranger.state() is Liveness.DEAD
+    assert stranger.socket_path.is_relative_to(folder / "elsewhere")
+    by_record.kill_server()
+    assert Server("hermux", fleet_server.config, env=elsewhere).socket_path == stranger.socket_path
+
+
+def shows_here(server: Server) -> bool:
+    return server.capture("coder-1", 3) == "here"

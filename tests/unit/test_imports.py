@@ -12,12 +12,13 @@ PACKAGE = Path(__file__).parents[2] / "orchestrator"
 BASE = {"errors", "version"}
 MAY_IMPORT = {
     "": {"api"} | BASE,
+    "__main__": {"cli"} | BASE,
     "api": {"store", "fleet", "hermes", "health", "terminal"} | BASE,
     "cli": {"api", "fleet"} | BASE,
     "errors": set(),
     "fleet": {"errors"},
     "git": {"errors"},
-    "health": {"fleet"} | BASE,
+    "health": {"fleet", "hermes"} | BASE,
     "hermes": {"fleet"} | BASE,
     "rehearsal": BASE,
     "store": {"fleet"} | BASE,

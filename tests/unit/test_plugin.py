@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import stat
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from orchestrator.hermes.home import PLUGIN_SOURCE
 from orchestrator.hermes.plugin import hooks, text
 from orchestrator.hermes.plugin.feed import MAX_LINE, encode
 from orchestrator.hermes.plugin.owner import find_owner
-from orchestrator.hermes.plugin.turns import KEPT, save_turn
+from orchestrator.hermes.plugin.turns import BATCH, KEPT, save_turn
 
 KEY = "sk-canary-0123456789"
 SESSION, TURN = "20261129_120541_458a22", "20261129_120541_458a22:20261129_120541_458a22:a7cb0b9b"
@@ -270,7 +271,9 @@ def test_outside_a_worker_it_is_silent(worker: Path, change: dict[str, str], fou
 
 
 def test_a_hermes_that_a_tool_started_is_silent(worker: Path) -> None:
-    assert find_owner(pid=1) is None  # pid 1 has a session of its own, as Hermes' tools have
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as tool:  # as Hermes starts its tools
+        assert find_owner(pid=tool.pid) is None
+        tool.kill()
     assert find_owner() is not None
 
 
@@ -280,14 +283,16 @@ def test_short_keys_are_no_secrets(worker: Path) -> None:
 
 
 def test_only_the_newest_turns_are_kept(tmp_path: Path) -> None:
-    for number in range(KEPT + 5):
-        path = tmp_path / "turns" / f"t{number:03}.json"
+    folder = tmp_path / "turns"
+    for number in range(KEPT + BATCH - 1):
+        path = folder / f"t{number:03}.json"
         save_turn(path, {"turn": str(number)}, user="u", answer="a")
         os.utime(path, (number, number))
-    save_turn(tmp_path / "turns" / "last.json", {}, user="u", answer="a")
-    names = sorted(path.name for path in (tmp_path / "turns").iterdir())
+    assert len(list(folder.iterdir())) == KEPT + BATCH - 1
+    save_turn(folder / "last.json", {}, user="u", answer="a")
+    names = sorted(path.name for path in folder.iterdir())
     assert len(names) == KEPT
-    assert names[-1] == "t204.json" and "last.json" in names and "t005.json" not in names
+    assert names[:2] == ["last.json", "t020.json"] and names[-1] == f"t{KEPT + BATCH - 2:03}.json"
 
 
 def test_long_answers_are_cut_between_characters(tmp_path: Path) -> None:

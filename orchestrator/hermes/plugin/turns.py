@@ -11,11 +11,12 @@ from typing import Any
 MAX_USER = 256 * 1024
 MAX_ANSWER = 4 * 1024 * 1024
 KEPT = 200
-"""Files; the oldest go first."""
+"""Files; the oldest go first, and at most `BATCH` more lie there for a while."""
+BATCH = 20
 
 
 def save_turn(path: Path, facts: dict[str, Any], *, user: str, answer: str) -> None:
-    """Write a turn's file atomically and drop the oldest beyond `KEPT`."""
+    """Write a turn's file atomically and drop the oldest files."""
     path.parent.mkdir(mode=0o700, exist_ok=True)
     short_user, cut_user = _within(user, MAX_USER)
     short_answer, cut_answer = _within(answer, MAX_ANSWER)
@@ -42,8 +43,9 @@ def _within(text: str, limit: int) -> tuple[str, bool]:
 
 
 def _prune(folder: Path) -> None:
+    """Drop the oldest files, a batch at a time: looking at every file's time costs some ms."""
     files = list(folder.glob("*.json"))
-    if len(files) <= KEPT:
+    if len(files) < KEPT + BATCH:
         return
     with suppress(OSError):
         files.sort(key=lambda file: file.stat().st_mtime)

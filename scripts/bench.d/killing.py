@@ -1,0 +1,106 @@
+"""kill -9 of Hermes until the next attempt's process exists, beside two loops that start `sleep` again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from home import Home, child, fresh_home, rehearsal, until
+from row import Row, Series
+from spawning import spawn
+
+from orchestrator.hermes.launch import read_pid
+
+LIMIT = 30.0
+"""Milliseconds."""
+POLL = 0.0002
+ROLE_FILE = """\
+description: A worker that may die as often as it likes
+restart: {max_restarts: 1000, period: 0.001, backoff: 0.001, backoff_cap: 0.001}
+"""
+CHILD = 'echo $$ >"$0.new" && mv "$0.new" "$0" && exec sleep 1000'
+WAIT_LOOP = """
+import subprocess, sys
+while True:
+    subprocess.Popen(["/bin/sh", "-c", sys.argv[1], sys.argv[2]]).wait()
+"""
+
+
+def measure(*, quick: bool) -> Row:
+    """Kill in turn. Every third time Hermes is ready, else it is booting; its conversation is there always."""
+    ready: list[float] = []
+    booting: list[float] = []
+    waits: list[float] = []
+    shells: list[float] = []
+    with rehearsal() as url, fresh_home() as home:
+        _role(home)
+        spawn(home, url, 1, role="mortal")
+        home.hermux("ask", "mortal-1", "hello")
+        loops = [home.path / name for name in ("waiting", "shell")]
+        home.run("tmux", "-L", "peer", "-f", "/dev/null", "new-session", "-d", _shell_loop(loops[1]))
+        with child([sys.executable, "-c", WAIT_LOOP, CHILD, str(loops[0])], home.env):
+            for kill in range(12 if quick else 36):
+                if kill % 3 == 0:
+                    home.hermux("wait", "mortal-1", "--for", "ready")
+                    ready.append(_ours(home))
+                else:
+                    booting.append(_ours(home))
+                waits.append(_peer(loops[0]))
+                shells.append(_peer(loops[1]))
+    return Row(
+        "kill",
+        "kill -9 of Hermes until the next attempt's process has written its pid",
+        Series("hermux", "ms", (*ready, *booting)),
+        [
+            Series("a Python wait() loop around sleep, no tmux", "ms", tuple(waits)),
+            Series("a shell loop around sleep in a tmux pane", "ms", tuple(shells)),
+        ],
+        limit=LIMIT,
+        limit_is_ratio=False,
+        notes=[
+            f"median of {len(ready)} kills of a ready Hermes {statistics.median(ready):.1f} ms, "
+            f"of {len(booting)} while it booted {statistics.median(booting):.1f} ms.",
+            "hermux' time holds the end of launch.sh (exit.json), the last screen, a look into Hermes' own "
+            "database, the search for processes that outlived it, and two records of the decision.",
+        ],
+    )
+
+
+def _role(home: Home) -> None:
+    folder = home.path / ".config" / "hermux" / "roles" / "mortal"
+    folder.mkdir(parents=True)
+    (folder / "role.yaml").write_text(ROLE_FILE)
+    (folder / "SOUL.md").write_text("You are mortal.\n")
+
+
+def _shell_loop(file: Path) -> str:
+    return f"while true; do /bin/sh -c '{CHILD}' {file}; done"
+
+
+def _ours(home: Home) -> float:
+    """Kill the newest attempt's Hermes, once it has run for a while, and return the milliseconds."""
+    worker = home.paths.worker("mortal-1")
+    attempt = max(int(path.name) for path in worker.attempts.iterdir())
+    until(lambda: read_pid(worker.attempt(attempt)), timeout=30, every=0.01, what="a pid")
+    time.sleep(0.3)
+    pid = read_pid(worker.attempt(attempt))
+    assert pid
+    return _killed(pid, lambda: read_pid(worker.attempt(attempt + 1)))
+
+
+def _peer(file: Path) -> float:
+    until(file.exists, timeout=10, every=0.01, what=file.name)
+    pid = int(file.read_text())
+    time.sleep(0.05)
+    return _killed(pid, lambda: int(file.read_text()) != pid)
+
+
+def _killed(pid: int, back: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    os.kill(pid, signal.SIGKILL)
+    return 1000 * (until(back, timeout=30, every=POLL, what="a new process") - began)
