@@ -222,8 +222,10 @@ def _plan_live(pen: Pen) -> None:
         return
     _plan_boot(pen)
     _plan_turn_end(pen)
-    if pen.worker.phase is Phase.UP and deliver.may_begin(pen.worker, activity(pen.worker)[0]):
-        deliver.begin(pen)
+    if pen.worker.phase is Phase.UP:
+        head = deliver.next_head(pen.worker, activity(pen.worker)[0], pen.now)
+        if head is not None:
+            deliver.begin(pen, head)
 
 
 def _plan_boot(pen: Pen) -> None:

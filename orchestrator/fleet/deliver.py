@@ -16,7 +16,7 @@ from orchestrator.fleet.events import Event, EventName
 from orchestrator.fleet.message import MessageKind, Method
 from orchestrator.fleet.observation import Taken
 from orchestrator.fleet.pen import Pen
-from orchestrator.fleet.worker import Activity, Flight, GlanceKind, Operation, OpKind, Worker
+from orchestrator.fleet.worker import Activity, Flight, GlanceKind, Head, Operation, OpKind, Worker
 
 ENTER_AFTER = 0.2
 """Seconds between text and Enter: Hermes takes an Enter within 50 ms of a change for a newline."""
@@ -26,6 +26,8 @@ SHOW_WITHIN = 10.0
 PASTE_AGAIN = 4.0
 TAKE_WITHIN = 60.0
 INTERRUPT_WITHIN = 20.0
+INTERRUPT_APART = 2.5
+"""Seconds between two interrupts: Hermes takes a second C-c within 2 s for a wish to leave."""
 KEYS_TRIES = 3
 
 
@@ -34,15 +36,18 @@ def squash(text: str) -> str:
     return "".join(text.split())
 
 
-def may_begin(worker: Worker, activity: Activity) -> bool:
-    """Whether the oldest message can be taken up now."""
-    if not worker.queue or worker.op is not None or worker.life is None:
-        return False
-    if worker.queue[0].kind is MessageKind.KEYS:
-        return True
-    if worker.queue[0].kind is MessageKind.INTERRUPT:
-        return True
-    return activity in (Activity.READY, Activity.BACKGROUND) and not closed(worker)
+def next_head(worker: Worker, activity: Activity, now: float) -> Head | None:
+    """Return the message that can be taken up now: interrupts and keys first, texts in their order."""
+    if worker.op is not None or worker.life is None:
+        return None
+    for head in worker.queue:
+        if head.kind is MessageKind.KEYS:
+            return head
+        if head.kind is MessageKind.INTERRUPT and now - worker.interrupted >= INTERRUPT_APART:
+            return head
+    texts = [head for head in worker.queue if head.kind in (MessageKind.TEXT, MessageKind.SLASH)]
+    free = activity in (Activity.READY, Activity.BACKGROUND) and not closed(worker)
+    return texts[0] if texts and free else None
 
 
 def closed(worker: Worker) -> str:
@@ -59,9 +64,8 @@ def closed(worker: Worker) -> str:
     return ""
 
 
-def begin(pen: Pen) -> None:
-    """Take up the oldest message."""
-    head = pen.worker.queue[0]
+def begin(pen: Pen, head: Head) -> None:
+    """Take up a message."""
     kind = {MessageKind.KEYS: OpKind.KEYS, MessageKind.INTERRUPT: OpKind.INTERRUPT}.get(
         head.kind, OpKind.DELIVER
     )
@@ -80,7 +84,9 @@ def taken(pen: Pen, seen: Taken) -> None:
         pen.move(seen.message, error=seen.problem)
         pen.note(f"message {seen.message} failed", seen.problem)
         return
-    flight = Flight(seen.message, seen.kind, seen.method, seen.line, seen.digest, pen.worker.talk.offset, pen.now)
+    flight = Flight(
+        seen.message, seen.kind, seen.method, seen.line, seen.digest, pen.worker.talk.offset, pen.now
+    )
     match op.kind:
         case OpKind.KEYS:
             _press_keys(pen, flight, seen.keys)
@@ -232,6 +238,7 @@ def _interrupt(pen: Pen, flight: Flight) -> None:
     recent = glance is not None and pen.now - glance.at < 1.5
     if glance is not None and recent and glance.kind is GlanceKind.BUSY and not glance.typed:
         pen.step("pressed", INTERRUPT_WITHIN, flight=replace(flight, entered=True), acted=pen.now)
+        pen.set(interrupted=pen.now)
         pen.act(Press, "the turn is running and the prompt is empty", keys=("Space", "C-c"))
         pen.note("interrupting the turn", "asked for by a person", witness="screen")
         return
@@ -322,4 +329,4 @@ def resumed_take(pen: Pen) -> None:
         _take(pen)
 
 
-__all__ = ["Method", "advance", "begin", "closed", "heard", "may_begin", "settle", "taken"]
+__all__ = ["Method", "advance", "begin", "closed", "heard", "next_head", "settle", "taken"]

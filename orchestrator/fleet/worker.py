@@ -249,6 +249,8 @@ class Worker:
     hold: str = ""
     """Why it will not be started again by itself."""
     queue: tuple[Head, ...] = ()
+    interrupted: float = 0.0
+    """When C-c was last pressed."""
     crashes: tuple[float, ...] = ()
     restarts: int = 0
     not_before: float = 0.0

@@ -87,7 +87,7 @@ _PLACEHOLDER = re.compile(
 _COUNTS = re.compile(r"[│·] [⛓▶]\ufe0f? (\d+)(?= |$)")
 _CHILD = re.compile(r" ● .+ · \d+\w* · \S+")
 _CHOICE = re.compile(r" {0,4}(?:❯ )?(?:\d\.|\[\d\]) (.+)")
-_LEFT = re.compile(r" *hermes --resume \S+|Pane is dead\b.*")
+_LEFT = re.compile(r" *hermes --resume \S+(?: -p \S+)?|Pane is dead\b.*")
 _SYMBOL_ONLY = re.compile(r"(?:\S+ )?\S{1,2}")
 """A prompt without its rules: Hermes leaves them out for a moment after a resize."""
 _FIRST_RUN = re.compile(r"^Run setup now\? \[Y/n\]|^ *→ \([●○]\) ", re.MULTILINE)

@@ -99,16 +99,21 @@ def paste_reference_supported(site_packages: Path) -> bool:
 
     The form is undocumented, so it is looked for, not assumed.
     """
-    candidates = [site_packages / "cli.py", *sorted((site_packages / "hermes_cli").glob("*.py"))]
-    return any(_expands(path) for path in candidates)
+    candidates = [site_packages / "cli.py", *sorted((site_packages / "hermes_cli").glob("cli_*.py"))]
+    sources = [_source(path) for path in candidates]
+    expands = any(
+        _PASTE_SOURCE.search(source) and "def _expand_paste_references(" in source for source in sources
+    )
+    return expands and any(
+        "user_input = self._expand_paste_references(user_input)" in source for source in sources
+    )
 
 
-def _expands(path: Path) -> bool:
+def _source(path: Path) -> str:
     try:
-        source = path.read_text(encoding="utf-8", errors="replace")
+        return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return False
-    return "_expand_paste_references(user_input)" in source and _PASTE_SOURCE.search(source) is not None
+        return ""
 
 
 def _refuse(text: str, file: Path) -> None:

@@ -22,7 +22,7 @@ def _say(line: str) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Serve until a signal; return the exit code: 0, or 1 if the port is taken."""
+    """Serve until a signal; return the exit code: 0, or 1 if the port is taken or the log cannot be written."""
     parser = argparse.ArgumentParser(prog="python -m orchestrator.rehearsal", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--context", type=int, default=CONTEXT, metavar="TOKENS")
@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         server = RehearsalServer(given.port, context=given.context, log=given.log, say=_say)
     except NotReady as error:
-        sys.stderr.write(f"{error}\n{error.hint}\n")
+        sys.stderr.write(f"{error}\n" + (f"{error.hint}\n" if error.hint else ""))
         return 1
     _say(f"rehearsal model on {server.url}")
     with server:

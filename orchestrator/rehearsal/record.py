@@ -7,11 +7,13 @@ import json
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from orchestrator.errors import NotReady
 from orchestrator.rehearsal.script import text_of, users
 
 KEPT = 2000
@@ -63,7 +65,10 @@ def _tool_names(tools: object) -> Iterator[str]:
 
 
 class Record:
-    """The newest KEPT requests and, if `log` is given, all of them as JSON lines. Safe for threads."""
+    """The newest KEPT requests and, if `log` is given, all of them as JSON lines (mode 0600, without bound).
+
+    Safe for threads. Raises NotReady if the log cannot be written; a line that fails later is left out.
+    """
 
     def __init__(self, log: Path | None = None) -> None:
         self._kept: deque[Request] = deque(maxlen=KEPT)
@@ -71,6 +76,11 @@ class Record:
         self._count = 0
         self._log = log
         self._lock = Lock()
+        try:
+            if log:
+                log.touch(mode=0o600)
+        except OSError as error:
+            raise NotReady(f"the log of the rehearsal model cannot be written: {error}") from error
 
     def add(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> Request:
         """Note a request; `body` is its decoded JSON."""
@@ -102,7 +112,7 @@ class Record:
 
     def _write(self, request: Request) -> None:
         if self._log:
-            with self._log.open("a", encoding="utf-8") as file:
+            with suppress(OSError), self._log.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(as_json(request)) + "\n")
 
     def since(self, number: int = 0, *, newest: bool = False) -> list[Request]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from threading import Lock
 
-KEPT = 256
+KEPT = 64
 """Unanswered messages that are remembered."""
 JOINT = "\n\n"
 

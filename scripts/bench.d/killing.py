@@ -46,7 +46,7 @@ def measure(*, quick: bool) -> Row:
         with child([sys.executable, "-c", WAIT_LOOP, CHILD, str(loops[0])], home.env):
             for kill in range(12 if quick else 36):
                 if kill % 3 == 0:
-                    home.hermux("wait", "mortal-1", "--for", "ready")
+                    home.hermux("wait", "mortal-1")
                     ready.append(_ours(home))
                 else:
                     booting.append(_ours(home))

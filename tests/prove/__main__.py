@@ -25,6 +25,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--page", action="store_true", help=f"write {PAGE.name} after a run of under {FULL} messages too"
     )
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="copy the fleet's files there at the end")
     given = parser.parse_args(argv)
     hermes = Path(os.environ.get("HERMUX_HERMES", "/nowhere"))
     if not hermes.is_file():
@@ -32,7 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     if not 1 <= given.workers <= 64 or not given.workers <= given.messages <= 9000:
         parser.error("--workers is 1 to 64, --messages at least as many and at most 9000")
     print(f"prove: {given.messages} messages to {given.workers} workers, seed {given.seed}", flush=True)
-    found = prove(hermes, messages=given.messages, workers=given.workers, seed=given.seed)
+    found = prove(hermes, messages=given.messages, workers=given.workers, seed=given.seed, keep=given.keep)
     width = max(len(name) for name, _ in found.rows())
     print("\n".join(f"{name:<{width}}  {value}" for name, value in found.rows()))
     if given.page or given.messages >= FULL:

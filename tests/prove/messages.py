@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from orchestrator.fleet.message import digest
 from orchestrator.store import journal
 from tests.e2e.sandbox import Sandbox, report, sandbox
 from tests.prove.drive import Driver, Tally, revive
-from tests.prove.plan import Kill, Step, steps
+from tests.prove.plan import Step, steps
 from tests.prove.stage import build, request_log
 from tests.prove.verdict import Verdict, judge
 from tests.prove.watch import Watch
@@ -75,14 +76,25 @@ def _listed(found: tuple[Any, ...]) -> str:
     return f"{len(found)}: {', '.join(map(str, found))}" if found else "0"
 
 
-def prove(hermes: Path, *, messages: int, workers: int, seed: int, planner: Planner | None = None) -> Proof:
-    """Run the proof in a home of its own, of which nothing is left; raises nothing about its outcome."""
+def prove(
+    hermes: Path,
+    *,
+    messages: int,
+    workers: int,
+    seed: int,
+    planner: Planner | None = None,
+    keep: Path | None = None,
+) -> Proof:
+    """Run the proof in a home of its own, of which nothing is left but what is copied to `keep`."""
     plans = planner(seed, messages, workers) if planner else steps(seed, messages=messages, workers=workers)
     with sandbox(hermes) as box:
         fleet = build(box, workers)
         since, tally = time.time(), Tally()
         _drive(fleet, plans, messages, tally)
-        return _proof(box, fleet, tally, (messages, workers, seed), since)
+        found = _proof(box, fleet, tally, (messages, workers, seed), since)
+        if keep is not None:
+            _keep(box, keep)
+        return found
 
 
 def _drive(fleet: Fleet, plans: list[list[Step]], messages: int, tally: Tally) -> None:
@@ -115,7 +127,9 @@ def _proof(box: Sandbox, fleet: Fleet, tally: Tally, size: tuple[int, int, int],
         resumes=sum(text.startswith("starting attempt") and " in session " in text for text in told),
         put_back=sum("put back" in text for text in told),
         failed=tuple(
-            f"{tally.sent[i][1]} ({data.get('error')})" for i, (place, data) in places.items() if place == "failed"
+            f"{tally.sent[i][1]} ({data.get('error')})"
+            for i, (place, data) in places.items()
+            if place == "failed"
         ),
         stuck=tuple(f"{tally.sent[ident][1]} ({places[ident][0]})" for ident in tally.stuck),
         verdict=verdict,
@@ -124,9 +138,13 @@ def _proof(box: Sandbox, fleet: Fleet, tally: Tally, size: tuple[int, int, int],
     )
     if found.good:
         return found
-    import dataclasses
+    return replace(found, fleet=report(box))
 
-    return dataclasses.replace(found, fleet=report(box))
+
+def _keep(box: Sandbox, to: Path) -> None:
+    """Copy the fleet's files (less its FIFO) and the log of requests."""
+    shutil.copytree(box.dir, to, ignore=shutil.ignore_patterns("wake"), dirs_exist_ok=True)
+    shutil.copy(request_log(box), to)
 
 
 def _requests(box: Sandbox) -> Iterator[dict[str, Any]]:
@@ -151,6 +169,3 @@ def _asked(fleet: Fleet, tally: Tally, places: dict[str, tuple[str, dict[str, An
         }
         counted.update(number for _, number in turns)
     return counted
-
-
-__all__ = ["Kill", "Proof", "prove"]

@@ -70,7 +70,9 @@ def steps(seed: int, *, messages: int, workers: int, share: float = 0.7) -> list
 def _kills(dice: random.Random, number: int) -> tuple[Kill, ...]:
     target = dice.choices(list(Target), weights=(5, 2, 3))[0]
     if number % 2:
-        first = Kill(target, dice.uniform(0, IN_HOOK), HOOKS[number // 2 % len(HOOKS)], dice.choice(list(Side)))
+        first = Kill(
+            target, dice.uniform(0, IN_HOOK), HOOKS[number // 2 % len(HOOKS)], dice.choice(list(Side))
+        )
     else:
         first = Kill(target, dice.uniform(0, AFTER_ENTER))
     again = Kill(Target.HERMES, dice.uniform(0, AFTER_ENTER))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 
 import pytest
@@ -9,8 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.fleet import action as act
+from orchestrator.fleet.message import MessageKind
 from orchestrator.fleet.worker import Outcome, OutcomeKind, Phase, Want
 from tests.unit.world import NAME, World
+
+MORE = int(os.environ.get("HERMUX_TEST_MORE", "1"))
+"""`scripts/prove` sets it: so many times as many instants and histories."""
+STRIDE = max(1, 5 // MORE)
 
 
 def up() -> World:
@@ -79,6 +85,22 @@ def test_a_draft_is_kept_and_the_message_waits() -> None:
     world.hermes.prompt = ""
     world.run(5)
     assert world.inbox["m-1"] == "done"
+
+
+def test_an_interrupt_overtakes_waiting_texts_and_never_hits_an_idle_prompt() -> None:
+    world = up()
+    world.send("m-1", "long work")
+    while not (world.hermes and world.hermes.told):
+        world.tick()
+        world.now += 0.05
+    world.hermes.turn_ends = world.now + 99
+    world.send("m-2", "next")
+    world.order("m-3", MessageKind.INTERRUPT)
+    world.order("m-4", MessageKind.INTERRUPT)
+    world.run(10)
+    assert [world.inbox[f"m-{n}"] for n in (1, 2, 3, 4)] == ["done"] * 4
+    presses = [a for a in world.log if isinstance(a, act.Press) and "C-c" in a.keys]
+    assert len(presses) == 1
 
 
 def test_killed_between_enter_and_storing_the_message_is_sent_again_after_the_resume() -> None:
@@ -184,7 +206,7 @@ def settled(world: World) -> None:
 
 @pytest.mark.parametrize("lag", [0.0, 0.4, 1.5])
 def test_killed_at_every_instant_of_a_delivery(lag: float) -> None:
-    for instant in range(60):
+    for instant in range(0, 60, STRIDE):
         world = up()
         world.lag = lag
         world.send("m-1", "hello")
@@ -195,7 +217,7 @@ def test_killed_at_every_instant_of_a_delivery(lag: float) -> None:
 
 @pytest.mark.parametrize("carried_out", [0, 1, 2])
 def test_supervisor_killed_at_every_instant_of_a_delivery(carried_out: int) -> None:
-    for instant in range(60):
+    for instant in range(0, 60, STRIDE):
         world = up()
         world.send("m-1", "hello")
         world.run(instant * 0.05, step=0.05)
@@ -213,7 +235,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20 * MORE, deadline=None)
 @given(STEPS, st.sampled_from([0.0, 0.25, 1.5]), st.integers(0, 2))
 def test_whatever_happens_nothing_is_lost_or_doubled(
     steps: list[tuple[str, int]], lag: float, deaf: int

@@ -21,6 +21,7 @@ import pytest
 from orchestrator.errors import NotReady
 from orchestrator.rehearsal.record import KEPT, Record, user_texts
 from orchestrator.rehearsal.server import RehearsalServer
+from tests.until import until
 
 TOOLS = {"reasoning": "let me see", "text": "two", "tools": [{"name": "terminal", "args": {"a": "é"}}] * 2}
 
@@ -190,10 +191,7 @@ def test_a_client_that_leaves_ends_its_thread() -> None:
         before = threading.active_count()
         with pytest.raises(TimeoutError):
             raw(server, script({"delay": 60, "text": "late"}), timeout=0.1)
-        deadline = time.monotonic() + 5
-        while threading.active_count() > before and time.monotonic() < deadline:
-            threading.Event().wait(0.01)
-        assert threading.active_count() <= before
+        until(lambda: threading.active_count() <= before, 5)
 
 
 def test_a_failed_script_is_not_played_again_when_merged(server: RehearsalServer) -> None:
@@ -252,6 +250,17 @@ def test_the_record_is_bounded_and_keeps_an_equal_message_once() -> None:
 def test_a_taken_port_is_a_clear_error(server: RehearsalServer) -> None:
     with pytest.raises(NotReady, match=str(server.port)):
         RehearsalServer(server.port)
+
+
+def test_a_log_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(NotReady, match="no-such-folder"):
+        RehearsalServer(log=tmp_path / "no-such-folder" / "log")
+
+
+def test_a_megabyte_arrives_whole(server: RehearsalServer) -> None:
+    said = "é{" * 500_000
+    assert chat(server, said)[0] == 200
+    assert user_texts(server.requests[0]) == [said]
 
 
 def test_the_command_says_its_address_and_ends_on_sigterm(tmp_path: Path) -> None:

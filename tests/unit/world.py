@@ -85,6 +85,7 @@ class World:
     inbox: dict[str, str] = field(default_factory=dict)
     """new, cur, done or failed, by message id."""
     texts: dict[str, str] = field(default_factory=dict)
+    kinds: dict[str, MessageKind] = field(default_factory=dict)
     seen: list[Observation] = field(default_factory=list)
     log: list[act.Action] = field(default_factory=list)
     offset: int = 0
@@ -110,6 +111,15 @@ class World:
         """Put a message into the inbox."""
         self.inbox[ident], self.texts[ident] = "new", text
 
+    def order(self, ident: str, kind: MessageKind) -> None:
+        """Put an interrupt into the inbox."""
+        self.inbox[ident], self.texts[ident], self.kinds[ident] = "new", "", kind
+
+    def heads(self) -> tuple[Head, ...]:
+        """Return what waits."""
+        new = sorted(i for i in self.inbox if self.inbox[i] == "new")
+        return tuple(Head(i, self.kinds.get(i, MessageKind.TEXT)) for i in new)
+
     def run(self, seconds: float, *, step: float = 0.1) -> None:
         """Let time pass."""
         end = self.now + seconds
@@ -120,8 +130,7 @@ class World:
     def tick(self) -> None:
         """One turn of the loop."""
         self._live()
-        heads = tuple(Head(i, MessageKind.TEXT) for i in sorted(self.inbox) if self.inbox[i] == "new")
-        seen: list[Observation] = [*self.seen, InboxSeen(NAME, heads)]
+        seen: list[Observation] = [*self.seen, InboxSeen(NAME, self.heads())]
         self.seen = []
         if self.hermes is not None:
             seen.append(PaneSeen(NAME, self.worker.attempt, 0, int(self.now), False))
@@ -143,9 +152,8 @@ class World:
 
     def kill_supervisor(self, after: int) -> None:
         """Kill the supervisor when `after` actions of the next turn were carried out, and start another."""
-        heads = tuple(Head(i, MessageKind.TEXT) for i in sorted(self.inbox) if self.inbox[i] == "new")
         self._live()
-        self.fleet, actions = decide(self.fleet, [*self.seen, InboxSeen(NAME, heads)], self.now)
+        self.fleet, actions = decide(self.fleet, [*self.seen, InboxSeen(NAME, self.heads())], self.now)
         self.seen = []
         recorded = {name: load(dump(worker)) for name, worker in self.fleet.items()}
         launched = False
@@ -228,10 +236,8 @@ class World:
                 return [Glanced(NAME, self.worker.attempt, self._glance())]
             case act.Take():
                 self.inbox[action.message] = "cur"
-                text = self.texts[action.message]
-                return [
-                    Taken(NAME, action.token, action.message, MessageKind.TEXT, Method.PASTE, text, digest(text))
-                ]
+                text, kind = self.texts[action.message], self.kinds.get(action.message, MessageKind.TEXT)
+                return [Taken(NAME, action.token, action.message, kind, Method.PASTE, text, digest(text))]
             case act.Paste():
                 if self.hermes is not None and self.now - self.hermes.born >= BOOT:
                     self.late.append((self.now + self.lag, action.line))
@@ -255,6 +261,9 @@ class World:
 
     def _press(self, keys: tuple[str, ...]) -> None:
         hermes = self.hermes
+        if hermes is not None and keys == ("Space", "C-c"):
+            assert hermes.asked, "C-c at an idle prompt ends Hermes"
+            hermes.turn_ends = self.now
         if hermes is None or keys != ("Enter",):
             return
         if self.deaf:
