@@ -72,7 +72,7 @@ def wait_ready(
             del left[name]
             if verdict:
                 failed[name] = verdict
-            say(name, verdict or f"ready after {time.monotonic() - begun:.1f} s")
+            say(name, verdict or _after(time.monotonic() - begun))
         if not left:
             break
     if failed:
@@ -118,6 +118,10 @@ def _started(worker: dict[str, Any] | None) -> str | None:
     if worker.get("phase") == "held" and _newest(worker):
         return f"is held: {worker.get('why') or 'no reason was noted'}"
     return "" if settled(worker) and worker.get("phase") == "up" else None
+
+
+def _after(seconds: float) -> str:
+    return "is ready" if seconds < 2 * POLL else f"is ready after {seconds:.1f} s"
 
 
 def _newest(worker: dict[str, Any]) -> bool:

@@ -88,9 +88,8 @@ def _command(command: Any, path: str, aliases: list[str]) -> Iterator[str]:
 
 
 def _usage(command: Any, path: str) -> Iterator[str]:
-    arguments = [
-        each.metavar or each.name.upper() for each in command.params if each.param_type_name == "argument"
-    ]
+    given = [each for each in command.params if each.param_type_name == "argument"]
+    arguments = [_word(each) if each.required else f"[{_word(each)}]" for each in given]
     flags = ["[FLAGS]"] if any(each.param_type_name == "option" for each in command.params) else []
     if getattr(command, "commands", None):
         arguments = ["|".join(command.commands)]
@@ -99,7 +98,7 @@ def _usage(command: Any, path: str) -> Iterator[str]:
 
 def _parameter(each: Any) -> str:
     if each.param_type_name == "argument":
-        return f"| `{each.metavar or each.name.upper()}` | {each.help or ''} |"
+        return f"| `{_word(each)}` | {each.help or ''} |".replace(" | R=", " \\| R=")
     value = f" {each.metavar}" if each.metavar and not each.is_flag else ""
     shown = ", ".join(f"`{name}{value}`" for name in each.opts)
     default = each.default
@@ -108,6 +107,10 @@ def _parameter(each: Any) -> str:
         given = f" (default {default})"
     variable = f" (or `{each.envvar}`)" if each.envvar else ""
     return f"| {shown} | {each.help or ''}{given}{variable} |".replace("<", "&lt;")
+
+
+def _word(argument: Any) -> str:
+    return str(argument.metavar or argument.name.upper())
 
 
 def _schema(schema: Schema) -> Iterator[str]:

@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
+from orchestrator.api import Worker
 from orchestrator.cli.options import FleetName, Json, WorkerName, open_fleet
 from orchestrator.cli.show import out, out_json
-from orchestrator.errors import NotReady, UsageError
+from orchestrator.errors import NotReady, TerminalError, UsageError
 
 
 def attach(
@@ -27,7 +28,7 @@ def attach(
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise UsageError("attach needs a terminal", hint=f"to only look: hermux peek {one.name}")
     server = opened.server()
-    one.peek(1)
+    _look(one, 1)
     command = server.attach_argv(one.name, read_only=read_only)
     try:
         os.execvpe(command[0], command, server.attach_env())
@@ -45,8 +46,17 @@ def peek(
 ) -> None:
     """Print the last rows of a worker's screen; blank rows at its end are left out."""
     one = open_fleet(fleet).worker(worker)
-    text = one.peek(lines, history=history, ansi=ansi)
+    text = _look(one, lines, history=history, ansi=ansi)
     if json:
         out_json({"schema": 1, "worker": one.name, "lines": text.split("\n") if text else []})
     else:
         out(text)
+
+
+def _look(one: Worker, lines: int, *, history: bool = False, ansi: bool = False) -> str:
+    """Return a worker's screen; raises NotReady for one that has none."""
+    try:
+        return one.peek(lines, history=history, ansi=ansi)
+    except TerminalError as error:
+        hint = f"hermux start {one.name}" if one.state().get("want") != "run" else f"hermux why {one.name}"
+        raise NotReady(f"{one.name} has no screen ({error})", hint=hint) from error

@@ -305,8 +305,12 @@ def _on_its_way(worker: Worker) -> tuple[Flight, ...]:
     return (*worker.flights, op.flight) if op is not None and op.flight is not None else worker.flights
 
 
-def settle(pen: Pen, stored: dict[str, str]) -> bool:
-    """Decide the flights of a dead attempt; return whether Hermes holds one that it may not have answered."""
+def settle(pen: Pen, stored: dict[str, str], problem: str = "") -> bool:
+    """Decide the flights of a dead attempt; return whether Hermes holds one that it may not have answered.
+
+    With a `problem` the database gave no answer: what may have been entered fails, for sending it
+    again could double it.
+    """
     held = False
     for flight in pen.worker.flights:
         if flight.kind is not MessageKind.TEXT:
@@ -315,6 +319,10 @@ def settle(pen: Pen, stored: dict[str, str]) -> bool:
             held = True
             pen.finish(flight, session=stored[flight.message], seen=flight.digest)
             pen.note(f"message {flight.message} taken", "it stands in the database", witness="process")
+        elif problem and flight.entered:
+            why = f"in doubt: {problem}; read the transcript before you send it again"
+            pen.move(flight.message, error=why)
+            pen.note(f"message {flight.message} failed", why, witness="process")
         else:
             pen.move(flight.message, back=True)
             pen.note(f"message {flight.message} put back", "the dead attempt never had it", witness="process")

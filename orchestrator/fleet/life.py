@@ -33,6 +33,8 @@ from orchestrator.fleet.worker import (
 
 LAUNCH_WITHIN = 30.0
 SETTLE_WITHIN = 15.0
+AUTOPSY_AGAIN = 1.0
+AUTOPSY_TRIES = 5
 TERM_GRACE = 5.0
 KILL_AGAIN = 1.0
 SWEEP_AGAIN = 0.5
@@ -65,7 +67,8 @@ def _autopsy(pen: Pen) -> None:
     token = pen.act(
         Autopsy, "the attempt is dead: its database decides", session=worker.session, flights=worker.flights
     )
-    pen.step("settle", SETTLE_WITHIN, token=token)
+    tries = worker.op.tries if worker.op is not None else 0
+    pen.step("settle", SETTLE_WITHIN, token=token, tries=tries)
 
 
 def launched(pen: Pen, seen: Launched) -> None:
@@ -156,7 +159,10 @@ def autopsied(pen: Pen, seen: Autopsied) -> None:
     op = pen.worker.op
     if op is None or op.step != "settle" or op.token != seen.token:
         return
-    held = deliver.settle(pen, dict(seen.stored))
+    if seen.problem and pen.worker.flights and op.tries < AUTOPSY_TRIES:
+        pen.step("settle", AUTOPSY_AGAIN, tries=op.tries + 1)
+        return
+    held = deliver.settle(pen, dict(seen.stored), seen.problem)
     stored_in = next(iter(seen.stored.values()), "")
     session = seen.session or stored_in
     if pen.worker.session and session != pen.worker.session:

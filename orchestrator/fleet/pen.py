@@ -22,8 +22,9 @@ class Pen:
         self.actions: list[Action] = []
 
     def set(self, **changes: Any) -> None:
-        """Replace fields of the worker."""
-        self.worker = replace(self.worker, **changes)
+        """Replace fields of the worker; one that nothing changes stays the same object."""
+        if any(getattr(self.worker, name) != value for name, value in changes.items()):
+            self.worker = replace(self.worker, **changes)
 
     def act(self, kind: type[A], reason: str, **fields: Any) -> int:
         """Decide one action and return its token."""

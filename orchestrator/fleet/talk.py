@@ -188,7 +188,7 @@ def _approval(talk: Talk, event: Event) -> Talk:
     text = str(event.data.get("command", ""))
     return replace(
         talk,
-        busy=True,
+        busy=talk.busy or _of_main(talk, event),
         error=None,
         waiting=Waiting("approval", f"{text}\n({description})" if description else text, event.time),
     )

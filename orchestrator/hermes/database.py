@@ -51,7 +51,7 @@ class LastRow(NamedTuple):
         return not (self.role == "assistant" and self.finish_reason == "stop")
 
 
-def find_user_message(home: Path, text: str, *, since: float) -> Found | None:
+def find_user_message(home: Path | Copied, text: str, *, since: float) -> Found | None:
     """Return where `text` was stored as a user message at or after `since` (epoch seconds), or None.
 
     `home` is the Hermes profile's folder.
@@ -66,13 +66,13 @@ def find_user_message(home: Path, text: str, *, since: float) -> Found | None:
     return Found(str(rows[-1][0]), tuple(float(row[1]) for row in rows)) if rows else None
 
 
-def session_exists(home: Path, session_id: str) -> bool:
+def session_exists(home: Path | Copied, session_id: str) -> bool:
     """Whether `--resume` would find the session. Raises DatabaseUnreadable."""
     with _copy(home) as database:
         return database.execute("SELECT 1 FROM sessions WHERE id = ?", (session_id,)).fetchone() is not None
 
 
-def descendants(home: Path, session_id: str) -> set[str]:
+def descendants(home: Path | Copied, session_id: str) -> set[str]:
     """Return the sessions that continue this one (Hermes forks a child when it compacts).
 
     Subagents' and /background sessions are no continuation. Raises DatabaseUnreadable.
@@ -87,7 +87,7 @@ def descendants(home: Path, session_id: str) -> set[str]:
         return {str(row[0]) for row in rows} - {session_id}
 
 
-def latest_session(home: Path) -> str | None:
+def latest_session(home: Path | Copied) -> str | None:
     """Return the newest conversation of a person's or ours in the profile. Raises DatabaseUnreadable."""
     with _copy(home) as database:
         row = database.execute(
@@ -97,7 +97,7 @@ def latest_session(home: Path) -> str | None:
     return str(row[0]) if row else None
 
 
-def last_row_role(home: Path, session_id: str) -> LastRow | None:
+def last_row_role(home: Path | Copied, session_id: str) -> LastRow | None:
     """Return the last message of a session, or None for an empty or unknown one. Raises DatabaseUnreadable."""
     with _copy(home) as database:
         row = database.execute(
@@ -107,14 +107,37 @@ def last_row_role(home: Path, session_id: str) -> LastRow | None:
     return LastRow(str(row[0]), str(row[1])) if row else None
 
 
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A private copy of a profile's database, for several questions; open within `copied` alone."""
+
+    connection: sqlite3.Connection
+
+
 @contextmanager
-def _copy(home: Path) -> Iterator[sqlite3.Connection]:
-    """Open a private copy of the database; a profile that never ran has an empty one."""
+def copied(home: Path) -> Iterator[Copied]:
+    """Copy the database once: what is given stands for `home` in every function here. See `_copy`."""
+    with _copy(home) as connection:
+        yield Copied(connection)
+
+
+@contextmanager
+def _copy(home: Path | Copied) -> Iterator[sqlite3.Connection]:
+    """Open a private copy of the database; a profile that never ran has an empty one.
+
+    Raises DatabaseUnreadable, also for what goes wrong while it is open.
+    """
+    if isinstance(home, Copied):
+        yield home.connection
+        return
     try:
         with tempfile.TemporaryDirectory(prefix="hermux-db-") as folder:
             copy = Path(folder) / FILE
             fresh = not _copy_files(home / FILE, copy)
             with closing(sqlite3.connect(copy, timeout=2.0)) as database:
+                # Nothing of the copy need last: no fsync when its journal is folded in, and no -shm file.
+                database.execute("PRAGMA synchronous = OFF")
+                database.execute("PRAGMA locking_mode = EXCLUSIVE")
                 if fresh:
                     database.executescript(_EMPTY)
                 yield database

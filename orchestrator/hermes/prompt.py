@@ -103,13 +103,11 @@ def read_prompt(screen: str, *, profile: str = "", cursor: tuple[int, int] | Non
     if zone is None:
         return _without_zone(screen)
     found = _symbol(zone.rows[0], profile)
-    if found is None:
+    if found is None or not zone.status:  # no status bar: the model picker, or a redraw
         return Prompt(PromptKind.UNKNOWN)
     kind, skip = found
     if len(zone.rows) >= FULL_ROWS:
         return Prompt(PromptKind.UNKNOWN, typed="\n".join(zone.rows))  # may be scrolled: no symbol to trust
-    if kind is PromptKind.READY and not zone.status:
-        return Prompt(PromptKind.UNKNOWN)  # the model picker, or a redraw
     return _read(zone, kind, skip, cursor)
 
 

@@ -26,7 +26,7 @@ MENU_ROWS = 13
 
 _RULE = re.compile(r"─{20,}")
 _BELOW = re.compile(r"\s|🎤|$")
-_STATUS = re.compile(r"\s?\S.* [│·] ")
+_STATUS = re.compile(r" ?[^\w\s]\S* \S.* [│·] ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ def _wide_zone(lines: list[str], rules: list[int]) -> Zone | None:
     if len(rules) < 2:
         return None
     top, bottom = rules[-2:]
-    same = len(lines[top]) == len(lines[bottom]) >= NARROW
+    whole = NARROW <= _pane_columns(lines) == len(lines[top]) == len(lines[bottom])
     below = lines[bottom + 1 :]
-    if not same or len(below) > MENU_ROWS or not all(_BELOW.match(line) for line in below):
+    if not whole or len(below) > MENU_ROWS or not all(_BELOW.match(line) for line in below):
         return None
     return _zone(lines, top, bottom)
 
@@ -68,8 +68,7 @@ def _narrow_zone(lines: list[str], rules: list[int]) -> Zone | None:
     if not rules:
         return None
     top = rules[-1]
-    width = len(lines[top])
-    if width >= NARROW or any(columns(line) > width for line in lines[top + 1 :]):
+    if not len(lines[top]) == _pane_columns(lines) < NARROW:
         return None
     return _zone(lines, top, len(lines))
 
@@ -96,9 +95,9 @@ def box_above(lines: tuple[str, ...]) -> list[str]:
     return ([title] if title else []) + [line[1:] if line.startswith(" ") else line for line in body]
 
 
-def columns(text: str) -> int:
-    """Return how many terminal cells a line takes: 2 for wide characters, 0 for combining ones."""
-    return sum(_cells(char) for char in text)
+def _pane_columns(lines: list[str]) -> int:
+    """Return how many columns the pane has at least; Hermes' rules are as wide as the pane."""
+    return max(sum(1 for char in line if _cells(char)) for line in lines)
 
 
 def cut(line: str, cells: int) -> str:
@@ -112,6 +111,7 @@ def cut(line: str, cells: int) -> str:
 
 
 def _cells(char: str) -> int:
-    if unicodedata.category(char) in ("Mn", "Me", "Cf"):
+    joined = "\u1160" <= char <= "\u11ff" or "\U0001f3fb" <= char <= "\U0001f3ff"  # jamo, skin tones
+    if joined or unicodedata.category(char) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1

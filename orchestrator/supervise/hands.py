@@ -123,6 +123,7 @@ class Hands:
             return LaunchFailed(worker.name, action.attempt, f"missing: {', '.join(missing)}", hold=True)
         if not Path(spec.cwd).is_dir():
             return LaunchFailed(worker.name, action.attempt, f"no such directory: {spec.cwd}", hold=True)
+        home.refresh_plugin(root, spec.hermes_profile)
         self._write_script(paths, spec, hermes.path, root)
         feed.rotate(paths.events, FEED_LIMIT)
         paths.attempt(action.attempt).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -250,19 +251,18 @@ class Hands:
         return Autopsied(worker.name, action.token, {}, session=session, problem=problem)
 
     def _read_database(self, action: act.Autopsy, root: Path) -> Observation:
-        stored: dict[str, str] = {}
-        for flight in action.flights:
-            text = self._flight_text(action.worker, flight)
-            found = database.find_user_message(root, text, since=flight.since) if text else None
-            if found is not None:
-                stored[flight.message] = found.session_id
-        session = action.session or next(iter(stored.values()), "")
-        if session and not database.session_exists(root, session):
-            session = ""
-        unfinished = False
-        if session:
-            last = database.last_row(root, session)
-            unfinished = last is not None and not (last.role == "assistant" and last.finish_reason == "stop")
+        with database.copied(root) as copy:
+            stored: dict[str, str] = {}
+            for flight in action.flights:
+                text = self._flight_text(action.worker, flight)
+                found = database.find_user_message(copy, text, since=flight.since) if text else None
+                if found is not None:
+                    stored[flight.message] = found.session_id
+            session = action.session or next(iter(stored.values()), "")
+            if session and not database.session_exists(copy, session):
+                session = ""
+            last = database.last_row_role(copy, session) if session else None
+        unfinished = last is not None and last.unfinished
         return Autopsied(action.worker, action.token, stored, session=session, unfinished=unfinished)
 
     def _flight_text(self, worker: str, flight: Flight) -> str:
@@ -284,6 +284,8 @@ def _failed(action: act.Action, error: Exception) -> list[Observation]:
             return [LaunchFailed(action.worker, action.attempt, str(error), hold=isinstance(error, NotReady))]
         case act.Take():
             return [_no_message(action, str(error))]
+        case act.Autopsy():
+            return [Autopsied(action.worker, action.token, {}, session=action.session, problem=str(error))]
         case _:
             return []
 

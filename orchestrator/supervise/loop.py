@@ -2,7 +2,7 @@
 
 It is woken by the `wake` FIFO (commands and plugins write a byte), by a pidfd a worker, and by the
 clock where a step is due. Nothing that a SIGKILL would lose is kept here: `state.json` is written
-before the actions of a decision are carried out.
+before an action of a decision is carried out that must not happen twice.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from orchestrator.fleet.memory import dump
 from orchestrator.fleet.observation import Gone, Launched, Observation
 from orchestrator.fleet.picture import picture, waiting
 from orchestrator.fleet.worker import Phase, Want, Worker
+from orchestrator.hermes.launch import read_exit
 from orchestrator.store.paths import FleetPaths
 from orchestrator.store.state import write_state
 from orchestrator.store.wake import drain, open_wake
@@ -47,6 +48,8 @@ RECORD_EVERY = 1.0
 LINGER = 60.0
 """Seconds after which a supervisor with nothing to run ends, and its tmux server with it."""
 QUIET = (act.Look, act.Note)
+REPEATABLE = (*QUIET, act.Autopsy, act.Sweep)
+"""Actions that do no harm when a supervisor is killed and the next one asks for them again."""
 
 
 class Supervisor:
@@ -75,6 +78,7 @@ class Supervisor:
         self._hands = Hands(paths, self._sight, self.terminal, env=self._env)
         self._rehearsal = Rehearsal(paths)
         self._fleet: dict[str, Worker] = {}
+        self._entries: dict[str, tuple[Worker, dict[str, Any]]] = {}
         self._ending = False
         self._recorded = 0.0
         self._panes_read = 0.0
@@ -184,31 +188,39 @@ class Supervisor:
         """Return how a worker died; its last screen is kept."""
         assert worker.life is not None
         row, screen = self._sight.panes.get(worker.life.pane), ""
+        folder = self.paths.worker(worker.name).attempt(worker.attempt)
         try:
             screen = self.terminal().capture(worker.life.pane)
-            row = next((r for r in self.terminal().panes() if r.pane_id == worker.life.pane), row)
-            folder = self.paths.worker(worker.name).attempt(worker.attempt)
+            if read_exit(folder) is None:
+                row = next((r for r in self.terminal().panes() if r.pane_id == worker.life.pane), row)
             (folder / "screen.txt").write_text(screen)
         except (HermuxError, OSError) as error:
             log.warning("%s: its last screen could not be kept: %s", worker.name, error)
         return self._sight.death(worker, screen, row)
 
     def _decide(self, seen: Sequence[Observation]) -> None:
+        unrecorded = False
         for _ in range(ROUNDS):
             now = time.time()
             fleet, actions = decide(self._fleet, seen, now)
-            changed = {n for n, w in fleet.items() if w.word != _word(self._fleet.get(n))}
+            changed = any(w.word != _word(self._fleet.get(n)) for n, w in fleet.items())
             lost = self._fleet.keys() - fleet.keys()
             self._fleet = dict(fleet)
             for name in lost:
-                self._sight.forget(name)
-            if changed or lost or any(not isinstance(a, QUIET) for a in actions):
+                self._forget(name)
+            unrecorded |= changed or bool(lost) or any(not isinstance(a, QUIET) for a in actions)
+            if any(not isinstance(a, REPEATABLE) for a in actions):
                 self._record(now)
+                unrecorded = False
             seen = self._apply(actions)
             if not seen:
                 break
-        if time.time() - self._recorded >= RECORD_EVERY:
+        if unrecorded or time.time() - self._recorded >= RECORD_EVERY:
             self._record(time.time())
+
+    def _forget(self, name: str) -> None:
+        self._sight.forget(name)
+        self._entries.pop(name, None)
 
     def _apply(self, actions: Sequence[act.Action]) -> list[Observation]:
         answers: list[Observation] = []
@@ -233,12 +245,20 @@ class Supervisor:
             "supervisor": self._me,
             "tmux": {"socket": str(self._server.socket_path), "pid": self._server.pid},
             "alerts": self._alerts(now),
-            "workers": {n: adopt.entry(w, picture(w), dump(w)) for n, w in self._fleet.items()},
+            "workers": {name: self._entry(worker) for name, worker in self._fleet.items()},
         }
         try:
             write_state(self.paths, data)
         except OSError as error:
             log.error("state.json cannot be written: %s", error)
+
+    def _entry(self, worker: Worker) -> dict[str, Any]:
+        """Return a worker's entry, made anew only for a worker that changed (values are immutable)."""
+        known = self._entries.get(worker.name)
+        if known is None or known[0] is not worker:
+            known = worker, adopt.entry(worker, picture(worker), dump(worker))
+            self._entries[worker.name] = known
+        return known[1]
 
     def _alerts(self, now: float) -> list[dict[str, Any]]:
         found = []

@@ -76,22 +76,43 @@ def of_worker(worker_dir: Path) -> list[Process]:
     """
     mark = f"HERMUX_DIR={worker_dir}".encode()
     me = os.getpid()
-    return [p for pid, env in _environments() if pid != me and mark in env and (p := Process.of(pid))]
+    return [
+        p
+        for pid, env in _environments()
+        if mark in env and _whole(mark, env) and pid != me and (p := Process.of(pid))
+    ]
 
 
-def _environments() -> Iterator[tuple[int, list[bytes]]]:
+def _whole(mark: bytes, env: bytes) -> bool:
+    return b"\0" + mark + b"\0" in b"\0" + env + b"\0"
+
+
+def _environments() -> Iterator[tuple[int, bytes]]:
+    """Yield each process with its variables, NUL between them; on the restart path, so every call counts."""
     proc = Path("/proc")
     if (proc / "self" / "environ").exists():
-        for name in os.listdir(proc):  # noqa: PTH208 - a third of iterdir's time, on the restart path
+        for name in os.listdir(proc):  # noqa: PTH208 - a third of iterdir's time
             if name.isdigit():
-                with suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:  # noqa: PTH123
-                    yield int(name), file.read().split(b"\0")
+                with suppress(OSError):
+                    yield int(name), _read(f"/proc/{name}/environ")
         return
     import psutil
 
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            yield process.pid, [f"{k}={v}".encode() for k, v in process.environ().items()]
+            yield process.pid, "\0".join(f"{k}={v}" for k, v in process.environ().items()).encode()
+
+
+def _read(path: str) -> bytes:
+    """Return a file's bytes in half of the time that a file object takes."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        data = b""
+        while part := os.read(handle, 1 << 16):
+            data += part
+        return data
+    finally:
+        os.close(handle)
 
 
 def send(processes: list[Process], number: int) -> None:

@@ -8,6 +8,8 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from home import Home, child, fresh_home, rehearsal, until
@@ -37,6 +39,7 @@ def measure(*, quick: bool) -> Row:
     booting: list[float] = []
     waits: list[float] = []
     shells: list[float] = []
+    stages = Stages()
     with rehearsal() as url, fresh_home() as home:
         _role(home)
         spawn(home, url, 1, role="mortal")
@@ -47,9 +50,9 @@ def measure(*, quick: bool) -> Row:
             for kill in range(12 if quick else 36):
                 if kill % 3 == 0:
                     home.hermux("wait", "mortal-1")
-                    ready.append(_ours(home))
+                    ready.append(_ours(home, stages))
                 else:
-                    booting.append(_ours(home))
+                    booting.append(_ours(home, stages))
                 waits.append(_peer(loops[0]))
                 shells.append(_peer(loops[1]))
     return Row(
@@ -65,6 +68,7 @@ def measure(*, quick: bool) -> Row:
         notes=[
             f"median of {len(ready)} kills of a ready Hermes {statistics.median(ready):.1f} ms, "
             f"of {len(booting)} while it booted {statistics.median(booting):.1f} ms.",
+            stages.note,
             "hermux' time holds the end of launch.sh (exit.json), the last screen, a look into Hermes' own "
             "database, the search for processes that outlived it, and two records of the decision.",
         ],
@@ -82,7 +86,38 @@ def _shell_loop(file: Path) -> str:
     return f"while true; do /bin/sh -c '{CHILD}' {file}; done"
 
 
-def _ours(home: Home) -> float:
+@dataclass(slots=True)
+class Stages:
+    """Where the time goes, by the times of the files that are written on the way."""
+
+    ends: list[float] = field(default_factory=list)
+    looks: list[float] = field(default_factory=list)
+    starts: list[float] = field(default_factory=list)
+
+    def add(self, killed: float, attempt: Path, following: Path) -> None:
+        """Take in one kill; `killed` is seconds since the epoch."""
+        marks = [killed, *(_written(attempt / name) for name in ("exit.json", "screen.txt"))]
+        marks.append(_written(following / "pid"))
+        for values, (before, after) in zip(
+            (self.ends, self.looks, self.starts), pairwise(marks), strict=True
+        ):
+            values.append(1000 * (after - before))
+
+    @property
+    def note(self) -> str:
+        """Return the medians in words."""
+        end, look, start = (statistics.median(each) for each in (self.ends, self.looks, self.starts))
+        return (
+            f"medians of its stages: until exit.json {end:.1f} ms (Hermes' death, launch.sh), until the supervisor "
+            f"kept the last screen {look:.1f} ms, until the new process wrote its pid {start:.1f} ms."
+        )
+
+
+def _written(file: Path) -> float:
+    return file.stat().st_mtime_ns / 1e9
+
+
+def _ours(home: Home, stages: Stages) -> float:
     """Kill the newest attempt's Hermes, once it has run for a while, and return the milliseconds."""
     worker = home.paths.worker("mortal-1")
     attempt = max(int(path.name) for path in worker.attempts.iterdir())
@@ -90,7 +125,10 @@ def _ours(home: Home) -> float:
     time.sleep(0.3)
     pid = read_pid(worker.attempt(attempt))
     assert pid
-    return _killed(pid, lambda: read_pid(worker.attempt(attempt + 1)))
+    killed = time.time()
+    took = _killed(pid, lambda: read_pid(worker.attempt(attempt + 1)))
+    stages.add(killed, worker.attempt(attempt), worker.attempt(attempt + 1))
+    return took
 
 
 def _peer(file: Path) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -34,11 +35,24 @@ def shared_fleet(hermes: Path) -> Iterator[Sandbox]:
         yield box
 
 
+@pytest.fixture
+def worker(shared_fleet: Sandbox, request: pytest.FixtureRequest) -> str:
+    """A ready worker of the module's fleet, for one test and named after it."""
+    return shared_fleet.hire(worker_name(request.node.name))
+
+
+def worker_name(test: str) -> str:
+    """Return a test's name as a worker's: `test_copy_mode[x]` → `copy-mode-x`."""
+    words = re.sub(r"[^a-z0-9]+", "-", test.removeprefix("test_").lower())
+    return words[:24].strip("-")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add what the fleet looked like to the report of a failed test, while it still runs."""
     result = yield
-    boxes = [value for value in getattr(item, "funcargs", {}).values() if isinstance(value, Sandbox)]
+    values = [getattr(value, "box", value) for value in getattr(item, "funcargs", {}).values()]
+    boxes = [value for value in values if isinstance(value, Sandbox)]
     if result.when == "call" and result.failed and boxes:
         result.sections.append(("fleet", report(boxes[0])))
     return result

@@ -66,6 +66,23 @@ class Sandbox:
         """Return what `hermux ARGS --json` prints."""
         return json.loads(self.out(*args, "--json"))
 
+    def begin(self, *args: str) -> subprocess.Popen[str]:
+        """Run `hermux ARGS` beside the test, which has to wait for it; see `ended`."""
+        return subprocess.Popen(
+            [HERMUX, *args],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.env,
+            cwd=self.home,
+        )
+
+    def hire(self, name: str, *args: str) -> str:
+        """Spawn one worker, ready to be asked, and return its name."""
+        self.out("spawn", "--name", name, *args, timeout=170)
+        return name
+
     def terminal(self, *args: str, columns: int = 120, rows: int = 40) -> pexpect.spawn:
         """Run `hermux ARGS` in a terminal of its own; the caller closes it."""
         return pexpect.spawn(
@@ -99,6 +116,26 @@ class Sandbox:
             found: dict[str, Any] = self.state()["workers"].get(name, {})
             return found
         return {}
+
+    def shows(self, name: str, word: str, timeout: float = 40) -> dict[str, Any]:
+        """Wait until a worker's state is `word`, and return its entry."""
+
+        def shown() -> dict[str, Any]:
+            entry = self.worker(name)
+            return entry if entry.get("word") == word else {}
+
+        return until(shown, timeout, every=0.05, what=f"{name} is {word}")
+
+    def place(self, worker: str, message: str) -> str:
+        """Return where a message lies: new, cur, done or failed."""
+        inbox = self.dir / "workers" / worker / "inbox"
+        return next((p.parent.name for p in inbox.glob(f"*/{message}.json")), "")
+
+    def hermes(self, worker: str) -> psutil.Process:
+        """Return the worker's Hermes."""
+        attempt = self.worker(worker)["attempt"]
+        pid = (self.dir / "workers" / worker / "attempts" / str(attempt) / "pid").read_text()
+        return psutil.Process(int(pid))
 
     def supervisor(self) -> int:
         """Return the pid in `supervisor.lock`, 0 when that process is gone."""
@@ -184,6 +221,17 @@ def close(box: Sandbox) -> list[str]:
     box.tmux("kill-server")
     leaks += end(box, "", "in the home")
     return leaks + [f"socket {path}" for path in box.home.glob("tmux/**/*") if answers(path)]
+
+
+def ended(process: subprocess.Popen[str], timeout: float = 90) -> subprocess.CompletedProcess[str]:
+    """Wait for a command that was begun, and return what came of it; kills it after `timeout` seconds."""
+    try:
+        out, err = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        raise AssertionError(f"{process.args} did not end within {timeout:g} s\n{out}{err}") from None
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
 def answers(path: Path) -> bool:

@@ -189,6 +189,15 @@ def test_approvals_and_children_name_their_session_differently(context: Context,
     assert (child["session"], child["turn"], child["child_session"]) == (SESSION, TURN, "c")
 
 
+def test_an_approval_in_the_background_is_known_by_its_turn(context: Context, worker: Path) -> None:
+    session = "bg_134608_cc9b22"
+    turn = f"{session}:{session}:d193e3df"
+    context.hooks["pre_llm_call"](session_id=session, turn_id=turn, user_message="x", platform="cli")
+    for hook in ("pre_approval_request", "post_approval_response"):
+        context.hooks[hook](session_key="default", turn_id=turn, surface="cli", command="rm -rf /")
+        assert (lines(worker)[-1]["session"], lines(worker)[-1]["platform"]) == (session, "cli")
+
+
 def test_no_error_and_no_value_reaches_hermes(context: Context, worker: Path) -> None:
     for name, callback in context.hooks.items():
         assert callback() is None, name

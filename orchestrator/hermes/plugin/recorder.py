@@ -27,6 +27,9 @@ class Recorder:
         self._feed = feed
         self._owner = owner
         self._platforms: OrderedDict[str, str] = OrderedDict()
+        """By session."""
+        self._sessions: OrderedDict[str, str] = OrderedDict()
+        """By turn."""
         self._tools: OrderedDict[str, list[str]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -42,14 +45,15 @@ class Recorder:
 
     def report(self, name: str, kwargs: Mapping[str, Any], fields: Fields) -> None:
         """Write the line of an event and wake the supervisor."""
+        session, platform = self._whose(kwargs)
         line: Fields = {
             "v": 1,
             "t": time.time(),
             "pid": os.getpid(),
             "attempt": self._owner.attempt,
             "event": name,
-            "session": session_of(kwargs),
-            "platform": self._platform(kwargs),
+            "session": session,
+            "platform": platform,
             "turn": turn_of(kwargs),
         }
         cleaned = {key: self._clean(value) for key, value in fields.items()}
@@ -68,14 +72,22 @@ class Recorder:
             return [self._clean(item) for item in value]
         return value
 
-    def _platform(self, kwargs: Mapping[str, Any]) -> str:
-        """Return the platform, remembered by session: tool and approval hooks don't carry it."""
-        session = session_of(kwargs)
-        given = str(kwargs.get("platform") or "")
+    def _whose(self, kwargs: Mapping[str, Any]) -> tuple[str, str]:
+        """Return session and platform of a hook, from what earlier hooks said where it lacks them.
+
+        Tool hooks carry no platform. Approval hooks of children and of /background carry neither: their
+        session key is "default", only the turn is right (0.19.0).
+        """
+        turn, session = turn_of(kwargs), str(kwargs.get("session_id") or "")
+        platform = str(kwargs.get("platform") or "")
         with self._lock:
-            if given and session:
-                _keep(self._platforms, session, given)
-            return given or self._platforms.get(session, "")
+            session = session or self._sessions.get(turn, "") or session_of(kwargs)
+            platform = platform or self._platforms.get(session, "")
+            if platform and session:
+                _keep(self._platforms, session, platform)
+            if turn and session:
+                _keep(self._sessions, turn, session)
+        return session, platform
 
     def _remember_tool(self, turn: str, tool: str) -> None:
         with self._lock:
@@ -86,14 +98,15 @@ class Recorder:
     def _answer(self, kwargs: Mapping[str, Any]) -> str:
         """Save the whole answer and return the file's path below the worker's folder."""
         turn = turn_of(kwargs)
+        session, platform = self._whose(kwargs)
         with self._lock:
             tools = self._tools.pop(turn, [])
         save_turn(
             self._owner.directory / "turns" / file_safe(turn),
             {
                 "turn": turn,
-                "session": session_of(kwargs),
-                "platform": self._platform(kwargs),
+                "session": session,
+                "platform": platform,
                 "time": time.time(),
                 "tools": tools,
             },
