@@ -112,6 +112,8 @@ def specs(
     fleet: str,
     cwd: Path,
     endpoints: Mapping[str, Endpoint],
+    hermes: Path,
+    hermes_root: Path,
 ) -> list[WorkerSpec]:
     """Return what each worker is started from: the order wins over its role. `endpoints` go by role."""
     made = []
@@ -128,6 +130,8 @@ def specs(
                 max_turns=order.max_turns or role.max_turns,
                 columns=order.columns,
                 rows=order.rows,
+                hermes=str(hermes),
+                hermes_root=str(hermes_root),
                 nudge=role.nudge,
                 restart=role.restart,
             )

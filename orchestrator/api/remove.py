@@ -56,8 +56,9 @@ def remove(
     with edit_desired(paths) as desired:
         gone = [desired.workers.pop(name).spec for name in names if name in desired.workers]
     _let_go(paths, names)
-    root = hermes_root(env)
-    return [_purged(paths, spec, root) if purge else _archived(paths, spec, root) for spec in gone]
+    roots = [Path(spec.hermes_root) if spec.hermes_root else hermes_root(env) for spec in gone]
+    take = _purged if purge else _archived
+    return [take(paths, spec, root) for spec, root in zip(gone, roots, strict=True)]
 
 
 def put_aside(paths: FleetPaths, spec: WorkerSpec, root: Path) -> Path | None:

@@ -33,6 +33,7 @@ class Ready:
     order: Order
     cwd: Path
     roles: Mapping[str, Role]
+    hermes: Path
     hermes_root: Path
     endpoints: Mapping[str, Endpoint]
     """By role; the rehearsal model has no address yet."""
@@ -59,11 +60,11 @@ def preflight(paths: FleetPaths, env: Mapping[str, str], order: Order) -> Ready:
     chosen = names_and_roles(order, load_desired(paths).workers)
     roles = {name: load_role(name, env) for name in dict.fromkeys(role for _, role in chosen)}
     find_tmux(env)
-    find_hermes(env)
+    hermes = find_hermes(env).path
     found = endpoints.choose(env, order.asked)
     by_role = {name: _endpoint_of(role, found, env, order) for name, role in roles.items()}
     return Ready(
-        order, cwd, roles, hermes_root(env), by_role, found.key, found.endpoint.key_env, said=found.said
+        order, cwd, roles, hermes, hermes_root(env), by_role, found.key, found.endpoint.key_env, found.said
     )
 
 
@@ -90,7 +91,14 @@ def make(paths: FleetPaths, env: Mapping[str, str], ready: Ready) -> Made:
             chosen = names_and_roles(ready.order, desired.workers)
             targets = {role: endpoints.addressed(paths, each) for role, each in ready.endpoints.items()}
             planned = specs(
-                chosen, ready.roles, ready.order, fleet=paths.fleet, cwd=ready.cwd, endpoints=targets
+                chosen,
+                ready.roles,
+                ready.order,
+                fleet=paths.fleet,
+                cwd=ready.cwd,
+                endpoints=targets,
+                hermes=ready.hermes,
+                hermes_root=ready.hermes_root,
             )
             for spec in planned:
                 put_aside(paths, spec, ready.hermes_root)

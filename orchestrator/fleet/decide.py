@@ -34,9 +34,9 @@ from orchestrator.fleet.picture import activity, word_of
 from orchestrator.fleet.talk import FailedKind, TurnOutcome, end_turn, fold
 from orchestrator.fleet.worker import (
     Glance,
-    GlanceKind,
     OpKind,
     Phase,
+    PromptKind,
     Want,
     Worker,
 )
@@ -222,7 +222,7 @@ def _plan_live(pen: Pen) -> None:
         return
     _plan_boot(pen)
     _plan_turn_end(pen)
-    if pen.worker.phase is Phase.UP:
+    if pen.worker.phase in (Phase.UP, Phase.HELD):
         head = deliver.next_head(pen.worker, activity(pen.worker)[0], pen.now)
         if head is not None:
             deliver.begin(pen, head)
@@ -232,7 +232,7 @@ def _plan_boot(pen: Pen) -> None:
     worker, glance = pen.worker, pen.worker.glance
     if worker.phase not in (Phase.STARTING, Phase.HELD) or glance is None or worker.life is None:
         return
-    shown = glance.kind not in (GlanceKind.UNKNOWN, GlanceKind.GONE) and not glance.first_run
+    shown = glance.kind not in (PromptKind.UNKNOWN, PromptKind.GONE) and not glance.first_run
     if shown and (worker.talk.plugin or worker.steady()):
         life.became_ready(pen)
     elif glance.first_run and worker.phase is Phase.STARTING:
@@ -243,7 +243,7 @@ def _plan_boot(pen: Pen) -> None:
 def _in_doubt_about_turn(worker: Worker) -> bool:
     return worker.talk.busy and (
         worker.talk.error is not None
-        or (worker.glance is not None and worker.glance.kind is GlanceKind.READY)
+        or (worker.glance is not None and worker.glance.kind is PromptKind.READY)
     )
 
 
@@ -251,7 +251,7 @@ def _plan_turn_end(pen: Pen) -> None:
     """End a turn that ended without an event: failed turns have none (Hermes 0.19 to 0.22)."""
     worker, glance = pen.worker, pen.worker.glance
     talk = worker.talk
-    if not talk.busy or glance is None or glance.kind is not GlanceKind.READY or glance.at <= talk.heard:
+    if not talk.busy or glance is None or glance.kind is not PromptKind.READY or glance.at <= talk.heard:
         return
     if talk.error is not None and (worker.steady() or worker.bell_at > talk.error.time):
         pen.set(talk=end_turn(talk, pen.now, TurnOutcome.FAILED))
@@ -309,7 +309,7 @@ def _look_after(worker: Worker) -> float:
 
 
 def _waits(glance: Glance) -> bool:
-    return glance.kind not in (GlanceKind.READY, GlanceKind.BUSY) or bool(glance.typed) or glance.in_mode
+    return glance.kind not in (PromptKind.READY, PromptKind.BUSY) or bool(glance.typed) or glance.in_mode
 
 
 def _name_state(pen: Pen) -> None:

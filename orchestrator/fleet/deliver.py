@@ -16,14 +16,18 @@ from orchestrator.fleet.events import Event, EventName
 from orchestrator.fleet.message import MessageKind, Method
 from orchestrator.fleet.observation import Taken
 from orchestrator.fleet.pen import Pen
-from orchestrator.fleet.worker import Activity, Flight, GlanceKind, Head, Operation, OpKind, Worker
+from orchestrator.fleet.worker import Activity, Flight, Head, Operation, OpKind, PromptKind, Worker
 
 ENTER_AFTER = 0.2
 """Seconds between text and Enter: Hermes takes an Enter within 50 ms of a change for a newline."""
 ENTER_AGAIN = 1.0
 CHECK_FOR = 5.0
 SHOW_WITHIN = 10.0
-PASTE_AGAIN = 4.0
+CLEARED_FOR = 4.0
+PASTE_AGAIN = 15.0
+"""Hermes 0.19 takes no key for 10 s after a message of one 100 KB line, at a prompt that looks ready."""
+WIPE = ("C-u",) * 10
+"""Removes a first paste that arrives late: what is queued in the terminal is read in order."""
 TAKE_WITHIN = 60.0
 INTERRUPT_WITHIN = 20.0
 INTERRUPT_APART = 2.5
@@ -79,6 +83,8 @@ def taken(pen: Pen, seen: Taken) -> None:
     op = pen.worker.op
     if op is None or op.step != "take" or op.message != seen.message:
         return
+    pen.set(queue=tuple(head for head in pen.worker.queue if head.id != seen.message))
+    pen.set(queue=tuple(head for head in pen.worker.queue if head.id != seen.message))
     if seen.problem:
         pen.end()
         pen.move(seen.message, error=seen.problem)
@@ -130,7 +136,7 @@ def _check(pen: Pen, op: Operation) -> None:
     fresh = glance is not None and glance.at >= op.since
     if fresh and op.kind is OpKind.INTERRUPT:
         _take(pen)
-    elif fresh and pen.worker.steady() and glance is not None and glance.kind is GlanceKind.READY:
+    elif fresh and pen.worker.steady() and glance is not None and glance.kind is PromptKind.READY:
         if glance.typed or glance.in_mode:
             pen.end()
             return
@@ -150,9 +156,9 @@ def shows_ours(worker: Worker, flight: Flight) -> bool:
     glance = worker.glance
     return (
         glance is not None
-        and glance.kind is GlanceKind.READY
+        and glance.kind is PromptKind.READY
         and not glance.in_mode
-        and squash(glance.typed) == squash(flight.line)
+        and squash(glance.own) == squash(flight.line)
     )
 
 
@@ -163,7 +169,7 @@ def _typing(pen: Pen, op: Operation) -> None:
     if shows_ours(pen.worker, flight):
         pen.step("typed", TAKE_WITHIN)
         return
-    empty = glance.kind is GlanceKind.READY and not glance.typed and pen.worker.steady(1.0)
+    empty = glance.kind is PromptKind.READY and not glance.typed and pen.worker.steady(1.0)
     if empty and pen.now - op.acted >= PASTE_AGAIN:
         if op.tries >= KEYS_TRIES:
             pen.end()
@@ -171,6 +177,7 @@ def _typing(pen: Pen, op: Operation) -> None:
             pen.note(f"message {flight.message} put back", "the prompt never showed it", witness="screen")
             return
         pen.change(acted=pen.now, tries=op.tries + 1)
+        pen.act(Press, "whatever of the first paste may still come", keys=WIPE)
         pen.act(
             Paste, "the paste never arrived, no Enter was pressed", line=flight.line, message=flight.message
         )
@@ -184,7 +191,7 @@ def _typed(pen: Pen, op: Operation) -> None:
         entered = replace(flight, entered=True)
         pen.step("entered", TAKE_WITHIN, flight=entered, tries=0, acted=pen.now)
         pen.act(Press, "the prompt shows exactly the message", keys=("Enter",))
-    elif _cleared(pen.worker, op) and pen.now >= op.since + PASTE_AGAIN:
+    elif _cleared(pen.worker, op) and pen.now >= op.since + CLEARED_FOR:
         pen.end()
         pen.move(flight.message, back=True)
         pen.note(f"message {flight.message} put back", "a person cleared the prompt", witness="screen")
@@ -195,7 +202,7 @@ def _cleared(worker: Worker, op: Operation) -> bool:
     return (
         glance is not None
         and glance.at > op.since
-        and glance.kind is GlanceKind.READY
+        and glance.kind is PromptKind.READY
         and not glance.typed
         and worker.steady(1.0)
     )
@@ -223,7 +230,7 @@ def _screen_is_enough(worker: Worker, flight: Flight) -> bool:
     """A slash command has no event, and without the plugin nothing has: then the prompt decides."""
     if flight.kind is MessageKind.SLASH:
         return True
-    return not worker.talk.plugin and worker.glance is not None and worker.glance.kind is GlanceKind.BUSY
+    return not worker.talk.plugin and worker.glance is not None and worker.glance.kind is PromptKind.BUSY
 
 
 def _press_keys(pen: Pen, flight: Flight, keys: tuple[str, ...]) -> None:
@@ -236,14 +243,14 @@ def _press_keys(pen: Pen, flight: Flight, keys: tuple[str, ...]) -> None:
 def _interrupt(pen: Pen, flight: Flight) -> None:
     glance = pen.worker.glance
     recent = glance is not None and pen.now - glance.at < 1.5
-    if glance is not None and recent and glance.kind is GlanceKind.BUSY and not glance.typed:
+    if glance is not None and recent and glance.kind is PromptKind.BUSY and not glance.typed:
         pen.step("pressed", INTERRUPT_WITHIN, flight=replace(flight, entered=True), acted=pen.now)
         pen.set(interrupted=pen.now)
         pen.act(Press, "the turn is running and the prompt is empty", keys=("Space", "C-c"))
         pen.note("interrupting the turn", "asked for by a person", witness="screen")
         return
     pen.end()
-    if glance is not None and glance.kind in (GlanceKind.READY,):
+    if glance is not None and glance.kind in (PromptKind.READY,):
         pen.finish(flight)
         pen.note("nothing to interrupt", "no turn is running", witness="screen")
         return
@@ -256,7 +263,7 @@ def _pressed(pen: Pen, op: Operation) -> None:
     glance, flight = pen.worker.glance, op.flight
     if flight is None or glance is None:
         return
-    if glance.at > op.acted and glance.kind is GlanceKind.READY and pen.worker.steady():
+    if glance.at > op.acted and glance.kind is PromptKind.READY and pen.worker.steady():
         pen.end()
         pen.finish(flight)
     elif pen.now >= op.deadline:
@@ -303,6 +310,14 @@ def _seen(pen: Pen, flight: Flight, event: Event, seen: str) -> None:
 def _on_its_way(worker: Worker) -> tuple[Flight, ...]:
     op = worker.op
     return (*worker.flights, op.flight) if op is not None and op.flight is not None else worker.flights
+
+
+def drop_orders(pen: Pen) -> None:
+    """Fail the keys and interrupts that wait: they were meant for the screen that has gone."""
+    for head in pen.worker.queue:
+        if head.kind in (MessageKind.KEYS, MessageKind.INTERRUPT):
+            pen.move(head.id, error="the process that it was meant for has ended")
+    pen.set(queue=tuple(h for h in pen.worker.queue if h.kind in (MessageKind.TEXT, MessageKind.SLASH)))
 
 
 def settle(pen: Pen, stored: dict[str, str], problem: str = "") -> bool:

@@ -21,12 +21,12 @@ from orchestrator.fleet.observation import Autopsied, Gone, Launched, LaunchFail
 from orchestrator.fleet.pen import Pen
 from orchestrator.fleet.spec import RestartPolicy
 from orchestrator.fleet.worker import (
-    GlanceKind,
     Operation,
     OpKind,
     Outcome,
     OutcomeKind,
     Phase,
+    PromptKind,
     Want,
     Worker,
 )
@@ -58,8 +58,8 @@ def come_back(pen: Pen, reason: str) -> None:
     if pen.worker.attempt == 0:
         launch(pen, reason)
         return
-    pen.begin(OpKind.RECOVER, "settle", SETTLE_WITHIN)
-    _autopsy(pen)
+    pen.begin(OpKind.RECOVER, "sweep", SETTLE_WITHIN)
+    _sweep(pen, signal.SIGTERM, 0)
 
 
 def _autopsy(pen: Pen) -> None:
@@ -100,6 +100,7 @@ def gone(pen: Pen, seen: Gone) -> None:
     if seen.attempt != pen.worker.attempt or pen.worker.life is None:
         return
     worker = pen.worker
+    deliver.drop_orders(pen)
     stopping = worker.op is not None and worker.op.kind is OpKind.STOP
     busy, started = worker.talk.busy, worker.phase is not Phase.STARTING
     pen.shelve()
@@ -108,13 +109,13 @@ def gone(pen: Pen, seen: Gone) -> None:
     pen.note(f"attempt {worker.attempt} ended: {seen.outcome}", "its process is gone", what="transition")
     if stopping or worker.want is not Want.RUN:
         pen.set(phase=Phase.STOPPING)
-        pen.begin(OpKind.STOP, "settle", SETTLE_WITHIN)
+        pen.begin(OpKind.STOP, "sweep", SETTLE_WITHIN)
     else:
         pen.set(nudge=busy and worker.spec.nudge)
         outcome = seen.outcome if started else _never_ready(seen)
         _count_crash(pen, outcome, seen.last_words)
-        pen.begin(OpKind.RECOVER, "settle", SETTLE_WITHIN)
-    _autopsy(pen)
+        pen.begin(OpKind.RECOVER, "sweep", SETTLE_WITHIN)
+    _sweep(pen, signal.SIGTERM, 0)
 
 
 def _never_ready(seen: Gone) -> Outcome:
@@ -155,7 +156,7 @@ def _hold(pen: Pen, why: str) -> None:
 
 
 def autopsied(pen: Pen, seen: Autopsied) -> None:
-    """Settle the flights, choose the session to resume, and sweep."""
+    """Settle the flights, choose the session to resume, and go on to the end of the stop or recovery."""
     op = pen.worker.op
     if op is None or op.step != "settle" or op.token != seen.token:
         return
@@ -172,7 +173,13 @@ def autopsied(pen: Pen, seen: Autopsied) -> None:
         )
     nudge = seen.unfinished and (pen.worker.nudge or (held and pen.worker.spec.nudge))
     pen.set(session=session, nudge=nudge and op.kind is OpKind.RECOVER)
-    _sweep(pen, signal.SIGTERM, 0)
+    pen.end()
+    if op.kind is OpKind.STOP:
+        pen.act(CloseSession, "the worker is stopped")
+        pen.set(phase=Phase.STOPPED, why="stopped on request", hold="", pause="")
+        pen.note("stopped", "nothing of it runs any more", what="transition")
+    else:
+        start_when_due(pen)
 
 
 def _sweep(pen: Pen, number: int, tries: int) -> None:
@@ -181,7 +188,11 @@ def _sweep(pen: Pen, number: int, tries: int) -> None:
 
 
 def swept(pen: Pen, seen: Swept) -> None:
-    """Go on when nothing of the attempt is left."""
+    """Go on when nothing of the attempt is left.
+
+    Only now does its database tell the end: a Hermes that outlived its launch script may take in a
+    message until it is dead.
+    """
     op = pen.worker.op
     if op is None or op.step not in ("sweep", "swept") or op.token != seen.token:
         return
@@ -190,14 +201,8 @@ def swept(pen: Pen, seen: Swept) -> None:
         return
     if seen.left:
         pen.note(f"{seen.left} processes could not be ended", "they ignore KILL or are not ours to kill")
-    if op.kind is OpKind.STOP:
-        pen.act(CloseSession, "the worker is stopped")
-        pen.end()
-        pen.set(phase=Phase.STOPPED, why="stopped on request", hold="", pause="")
-        pen.note("stopped", "nothing of it runs any more", what="transition")
-    else:
-        pen.end()
-        start_when_due(pen)
+    pen.change(tries=0)
+    _autopsy(pen)
 
 
 def start_when_due(pen: Pen) -> None:
@@ -221,7 +226,7 @@ def stop(pen: Pen, reason: str) -> None:
     ready = (
         worker.phase is Phase.UP
         and glance is not None
-        and glance.kind is GlanceKind.READY
+        and glance.kind is PromptKind.READY
         and not (glance.typed or glance.in_mode or worker.talk.busy)
         and worker.grace > 0
         and worker.op is None
@@ -280,8 +285,8 @@ def _exit(pen: Pen, op: Operation) -> None:
     glance = pen.worker.glance
     if pen.now >= op.deadline:
         _terminate(pen, "it did not exit when asked")
-    elif glance is not None and glance.at > op.since and glance.kind is not GlanceKind.GONE:
-        shown = glance.typed.strip() == EXIT_LINE
+    elif glance is not None and glance.at > op.since and glance.kind is not PromptKind.GONE:
+        shown = glance.own.strip() == EXIT_LINE
         if shown and pen.now - max(op.since, op.acted) >= (1.0 if op.acted else deliver.ENTER_AFTER):
             pen.change(acted=pen.now)
             pen.act(Press, "the prompt shows /exit", keys=("Enter",))

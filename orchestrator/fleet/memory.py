@@ -14,7 +14,7 @@ from orchestrator.fleet.worker import Worker
 
 
 def dump(worker: Worker) -> dict[str, Any]:
-    """Return the worker as JSON-ready data, in a fifth of the time of `dataclasses.asdict`."""
+    """Return the worker as JSON-ready data, in half the time of `dataclasses.asdict`."""
     return typing.cast(dict[str, Any], _plain(worker))
 
 

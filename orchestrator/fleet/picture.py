@@ -7,7 +7,7 @@ from typing import Any
 
 from orchestrator.fleet.deliver import closed
 from orchestrator.fleet.talk import TurnOutcome, Waiting
-from orchestrator.fleet.worker import DIALOGS, Activity, GlanceKind, Phase, Worker
+from orchestrator.fleet.worker import DIALOGS, Activity, Phase, PromptKind, Worker
 
 
 def activity(worker: Worker) -> tuple[Activity, str]:
@@ -17,7 +17,7 @@ def activity(worker: Worker) -> tuple[Activity, str]:
         return Activity.UNKNOWN, "process"
     if not talk.plugin:
         return _by_screen(worker), "screen"
-    if worker.steady() and glance.kind is not GlanceKind.UNKNOWN:
+    if worker.steady() and glance.kind is not PromptKind.UNKNOWN:
         seen = _by_screen(worker)
         if not (seen is Activity.READY and talk.busy):
             return seen, "screen" if glance.at > talk.heard + 1.0 else "event"
@@ -32,11 +32,11 @@ def activity(worker: Worker) -> tuple[Activity, str]:
 
 def _by_screen(worker: Worker) -> Activity:
     glance = worker.glance
-    if glance is None or glance.kind in (GlanceKind.UNKNOWN, GlanceKind.GONE):
+    if glance is None or glance.kind in (PromptKind.UNKNOWN, PromptKind.GONE):
         return Activity.UNKNOWN
     if glance.kind in DIALOGS:
         return Activity.WAITING
-    if glance.kind in (GlanceKind.BUSY, GlanceKind.COMMAND):
+    if glance.kind in (PromptKind.BUSY, PromptKind.COMMAND):
         return Activity.BUSY
     return Activity.BACKGROUND if background(worker) else Activity.READY
 

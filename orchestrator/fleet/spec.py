@@ -68,6 +68,10 @@ class WorkerSpec:
     """0 = Hermes' own default."""
     columns: int = 120
     rows: int = 40
+    hermes: str = ""
+    """The program to run; "" = whichever is found at the start."""
+    hermes_root: str = ""
+    """The folder whose `profiles/` holds the worker's; "" = the supervisor's own `HERMES_HOME` rule."""
     nudge: bool = True
     """Tell a worker that was interrupted by a crash to go on."""
     restart: RestartPolicy = field(default_factory=RestartPolicy)

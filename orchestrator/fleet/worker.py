@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from orchestrator.fleet.message import MessageKind, Method
+from orchestrator.fleet.prompt import DIALOGS, PromptKind
 from orchestrator.fleet.spec import WorkerSpec
 from orchestrator.fleet.talk import FailedKind, Talk, Waiting
 
@@ -65,42 +66,16 @@ class Outcome:
         return f"{self.kind}({self.why})" if self.why else str(self.kind)
 
 
-class GlanceKind(StrEnum):
-    """What the prompt line of a screen says (see hermes/prompt.py, which reads it)."""
-
-    READY = "ready"
-    BUSY = "busy"
-    APPROVAL = "approval"
-    QUESTION = "question"
-    OPEN_QUESTION = "open_question"
-    CONFIRM = "confirm"
-    SUDO = "sudo"
-    SECRET = "secret"
-    COMMAND = "command"
-    GONE = "gone"
-    UNKNOWN = "unknown"
-
-
-DIALOGS = frozenset(
-    {
-        GlanceKind.APPROVAL,
-        GlanceKind.QUESTION,
-        GlanceKind.OPEN_QUESTION,
-        GlanceKind.CONFIRM,
-        GlanceKind.SUDO,
-        GlanceKind.SECRET,
-    }
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Glance:
     """One reading of a worker's screen. `at` is seconds since the epoch, by the supervisor's clock."""
 
-    kind: GlanceKind
+    kind: PromptKind
     at: float
     typed: str = ""
-    """Text that stands in the prompt, "" if none."""
+    """Text that stands in the prompt, "" if none; its end may be a grey suggestion."""
+    own: str = ""
+    """`typed` without a suggestion: what Enter would submit."""
     dialog: str = ""
     choices: tuple[str, ...] = ()
     background: int = 0
@@ -272,7 +247,7 @@ class Worker:
     def draft(self) -> str:
         """Return what stands in the prompt that hermux did not type; a reading older than an event is none."""
         glance = self.glance
-        if glance is None or glance.kind is not GlanceKind.READY or glance.at <= self.talk.heard:
+        if glance is None or glance.kind is not PromptKind.READY or glance.at <= self.talk.heard:
             return ""
         ours = self.op is not None and self.op.kind in (OpKind.DELIVER, OpKind.STOP)
         return "" if ours else glance.typed
@@ -293,7 +268,6 @@ __all__ = [
     "FailedKind",
     "Flight",
     "Glance",
-    "GlanceKind",
     "Head",
     "Life",
     "Move",
@@ -302,6 +276,7 @@ __all__ = [
     "Outcome",
     "OutcomeKind",
     "Phase",
+    "PromptKind",
     "Talk",
     "Waiting",
     "Want",

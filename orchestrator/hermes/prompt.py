@@ -11,27 +11,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import StrEnum
 
+from orchestrator.fleet.prompt import DIALOGS, PromptKind
 from orchestrator.hermes.screen import FULL_ROWS, Zone, box_above, cut, find_zone
-
-
-class PromptKind(StrEnum):
-    """What Hermes waits for, by its prompt line."""
-
-    READY = "ready"
-    BUSY = "busy"
-    APPROVAL = "approval"
-    QUESTION = "question"
-    OPEN_QUESTION = "open_question"
-    CONFIRM = "confirm"
-    SUDO = "sudo"
-    SECRET = "secret"
-    COMMAND = "command"
-    """A slash command runs; input is off."""
-    GONE = "gone"
-    """Hermes has said good-bye, or tmux that the pane is dead."""
-    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +34,12 @@ class Prompt:
     first_run: bool = False
     """Hermes asks a first-run question instead of showing its prompt."""
 
+    @property
+    def own(self) -> str:
+        """`typed` without a suggestion: the part in front of the cursor, or all of it where that is
+        unknown or empty (a person may have moved the cursor to the start of a draft)."""
+        return self.before_cursor or self.typed
 
-DIALOGS = frozenset(
-    {
-        PromptKind.APPROVAL,
-        PromptKind.QUESTION,
-        PromptKind.OPEN_QUESTION,
-        PromptKind.CONFIRM,
-        PromptKind.SUDO,
-        PromptKind.SECRET,
-    }
-)
-"""Kinds in which a person is waited for, and into which nothing may be typed unasked."""
 
 _ICONS = {
     "⚕": PromptKind.BUSY,
@@ -109,13 +85,6 @@ def read_prompt(screen: str, *, profile: str = "", cursor: tuple[int, int] | Non
     if len(zone.rows) >= FULL_ROWS:
         return Prompt(PromptKind.UNKNOWN, typed="\n".join(zone.rows))  # may be scrolled: no symbol to trust
     return _read(zone, kind, skip, cursor)
-
-
-def shows_exactly(prompt: Prompt, text: str) -> bool:
-    """Whether the input rows hold `text` and nothing else; white space does not count, for rows wrap."""
-    wanted = "".join(text.split())
-    shown = {"".join(part.split()) for part in (prompt.typed, prompt.before_cursor) if part is not None}
-    return bool(wanted) and wanted in shown
 
 
 def _without_zone(screen: str) -> Prompt:

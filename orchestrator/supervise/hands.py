@@ -116,8 +116,7 @@ class Hands:
 
     def _launch(self, action: act.Launch, worker: Worker) -> Observation:
         paths, spec = self._paths.worker(worker.name), worker.spec
-        hermes = install.find_hermes(self._env)
-        root = install.hermes_root(self._env)
+        hermes, root = self._hermes(spec), self._root(spec)
         missing = home.check_home(root, spec.hermes_profile)
         if missing:
             return LaunchFailed(worker.name, action.attempt, f"missing: {', '.join(missing)}", hold=True)
@@ -134,6 +133,14 @@ class Hands:
         process = Process.of(pid)
         life = Life(pane, pid, process.start if process else 0.0, time.time())
         return Launched(worker.name, action.attempt, life)
+
+    def _hermes(self, spec: WorkerSpec) -> install.HermesInstall:
+        """Return the Hermes that the worker was made with, or what is found now if that has gone."""
+        own = {"HERMUX_HERMES": spec.hermes} if spec.hermes and Path(spec.hermes).exists() else {}
+        return install.find_hermes({**self._env, **own})
+
+    def _root(self, spec: WorkerSpec) -> Path:
+        return Path(spec.hermes_root) if spec.hermes_root else install.hermes_root(self._env)
 
     def _write_script(self, paths: WorkerPaths, spec: WorkerSpec, hermes: Path, root: Path) -> None:
         script = launch.render_launch(
@@ -161,27 +168,27 @@ class Hands:
     def _look(self, worker: Worker) -> list[Observation]:
         if worker.life is None:
             return []
-        return [self._sight.glance(worker, self._terminal().capture(worker.life.pane))]
+        return [self._sight.glance(worker, self._terminal().view(worker.life.pane))]
 
     def _take(self, action: act.Take, worker: Worker) -> Observation:
         paths = self._paths.worker(worker.name)
         waiting = {m.id: m for m in inbox.current(paths)}
         message = waiting.get(action.message) or inbox.take(paths, action.message)
-        method, line, expected = self._plan(paths, message)
+        method, line, expected = self._plan(paths, worker.spec, message)
         return Taken(
             worker.name, action.token, message.id, message.kind, method, line, expected, tuple(message.keys)
         )
 
-    def _plan(self, paths: WorkerPaths, message: Message) -> tuple[Method, str, str]:
+    def _plan(self, paths: WorkerPaths, spec: WorkerSpec, message: Message) -> tuple[Method, str, str]:
         if message.kind is not MessageKind.TEXT:
             return Method.PASTE, message.text, digest(message.text)
         file = inbox.text_file(paths, message.id)
-        typed = typing.plan(message.text, file=file, references_work=self._references_work())
+        typed = typing.plan(message.text, file=file, references_work=self._references_work(spec))
         by_file = typed.method is Method.READ_FILE
         return typed.method, typed.line, digest(typed.line if by_file else message.text)
 
-    def _references_work(self) -> bool:
-        where = install.find_hermes(self._env).site_packages
+    def _references_work(self, spec: WorkerSpec) -> bool:
+        where = self._hermes(spec).site_packages
         if where not in self._references:
             self._references[where] = where is not None and typing.paste_reference_supported(where)
         return self._references[where]
@@ -198,6 +205,8 @@ class Hands:
 
     def _move(self, action: act.MoveMessage) -> None:
         paths, move = self._paths.worker(action.worker), action.move
+        if move.error and (paths.inbox_new / f"{move.message}.json").exists():
+            inbox.take(paths, move.message)
         if not (paths.inbox_cur / f"{move.message}.json").exists():
             return
         if move.back:
@@ -242,7 +251,7 @@ class Hands:
         return Swept(action.worker, action.token, len(left))
 
     def _autopsy(self, action: act.Autopsy, worker: Worker) -> Observation:
-        root = home.profile_dir(install.hermes_root(self._env), worker.spec.hermes_profile)
+        root = home.profile_dir(self._root(worker.spec), worker.spec.hermes_profile)
         try:
             return self._read_database(action, root)
         except (database.DatabaseUnreadable, HermuxError) as error:
@@ -273,8 +282,11 @@ class Hands:
 
     def _close(self, action: act.CloseSession) -> None:
         rows = [row for row in self._terminal().panes() if row.session == action.worker]
+        for row in rows:
+            self._sight.panes.pop(row.pane_id, None)
         if rows:
             self._terminal().kill_session(action.worker)
+        self._sight.panes = {i: row for i, row in self._sight.panes.items() if row.session != action.worker}
 
 
 def _failed(action: act.Action, error: Exception) -> list[Observation]:

@@ -80,6 +80,7 @@ class Supervisor:
         self._fleet: dict[str, Worker] = {}
         self._entries: dict[str, tuple[Worker, dict[str, Any]]] = {}
         self._ending = False
+        self._late: list[Observation] = []
         self._recorded = 0.0
         self._panes_read = 0.0
         self._needed = time.time()
@@ -199,7 +200,8 @@ class Supervisor:
         return self._sight.death(worker, screen, row)
 
     def _decide(self, seen: Sequence[Observation]) -> None:
-        unrecorded = False
+        unrecorded, seen = False, [*self._late, *seen]
+        self._late = []
         for _ in range(ROUNDS):
             now = time.time()
             fleet, actions = decide(self._fleet, seen, now)
@@ -215,6 +217,8 @@ class Supervisor:
             seen = self._apply(actions)
             if not seen:
                 break
+        else:
+            self._late = list(seen)
         if unrecorded or time.time() - self._recorded >= RECORD_EVERY:
             self._record(time.time())
 

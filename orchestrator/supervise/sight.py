@@ -19,14 +19,14 @@ from orchestrator.fleet.observation import (
     Said,
     Wanted,
 )
-from orchestrator.fleet.worker import Glance, GlanceKind, Head, Outcome, OutcomeKind, Worker
+from orchestrator.fleet.worker import Glance, Head, Outcome, OutcomeKind, PromptKind, Worker
 from orchestrator.hermes.feed import Feed
 from orchestrator.hermes.launch import read_exit
 from orchestrator.hermes.prompt import read_prompt
 from orchestrator.store import inbox
 from orchestrator.store.desired import load_desired
 from orchestrator.store.paths import FleetPaths
-from orchestrator.terminal.pane import PaneRow
+from orchestrator.terminal.pane import PaneRow, View
 
 log = logging.getLogger("hermux")
 LAST_WORDS = 3
@@ -38,7 +38,6 @@ class Sight:
     def __init__(self, paths: FleetPaths) -> None:
         self._paths = paths
         self._desired_seen = (0, 0)
-        self._queues: dict[str, tuple[str, ...]] = {}
         self._feeds: dict[str, Feed] = {}
         self.panes: dict[str, PaneRow] = {}
 
@@ -47,7 +46,7 @@ class Sight:
         seen: list[Observation] = self._desired()
         for name, worker in fleet.items():
             try:
-                seen += [*self._queue(name), *self._events(name, worker)]
+                seen += [*self._queue(name, worker), *self._events(name, worker)]
             except Exception:  # one worker's fault is one line in the log, never the end of the loop
                 log.exception("%s: its files cannot be read", name)
         return seen
@@ -76,15 +75,15 @@ class Sight:
             )
         ]
 
-    def _queue(self, name: str) -> list[Observation]:
+    def _queue(self, name: str, worker: Worker) -> list[Observation]:
         paths = self._paths.worker(name)
         try:
-            names = tuple(sorted(n for n in os.listdir(paths.inbox_new) if n.endswith(".json")))  # noqa: PTH208
+            files = os.listdir(paths.inbox_new)  # noqa: PTH208
+            names = tuple(sorted(n for n in files if n.endswith(".json") and n[0] != "."))
         except OSError:
             names = ()
-        if names == self._queues.get(name, ()):
+        if names == tuple(f"{head.id}.json" for head in worker.queue):
             return []
-        self._queues[name] = names
         return [InboxSeen(name, tuple(Head(m.id, m.kind) for m in inbox.list_new(paths)))]
 
     def _events(self, name: str, worker: Worker) -> list[Observation]:
@@ -100,7 +99,6 @@ class Sight:
 
     def forget(self, name: str) -> None:
         """Drop what is remembered of a worker that is no more."""
-        self._queues.pop(name, None)
         feed = self._feeds.pop(name, None)
         if feed is not None:
             feed.close()
@@ -114,23 +112,22 @@ class Sight:
             if worker.life is not None and (row := self.panes.get(worker.life.pane)) is not None
         ]
 
-    def glance(self, worker: Worker, screen: str) -> Glanced:
-        """Return the reading of a captured screen."""
-        assert worker.life is not None
-        row = self.panes.get(worker.life.pane)
-        prompt = read_prompt(screen, profile=worker.spec.hermes_profile)
+    def glance(self, worker: Worker, view: View) -> Glanced:
+        """Return the reading of a screen."""
+        prompt = read_prompt(view.screen, profile=worker.spec.hermes_profile, cursor=view.cursor)
         return Glanced(
             worker.name,
             worker.attempt,
             Glance(
-                kind=GlanceKind(prompt.kind),
+                kind=PromptKind(prompt.kind),
                 at=time.time(),
                 typed=prompt.typed,
+                own=prompt.own,
                 dialog=prompt.dialog,
                 choices=prompt.choices,
                 background=prompt.background,
                 first_run=prompt.first_run,
-                in_mode=row.in_mode if row else False,
+                in_mode=view.in_mode,
             ),
         )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from orchestrator.errors import TerminalError
 from orchestrator.terminal import command
 from orchestrator.terminal.config import COLUMNS, ROWS, STATUS_OPTION
-from orchestrator.terminal.pane import KEEP_ALIVE, PANE_FORMAT, Pane, PaneRow, parse_row
+from orchestrator.terminal.pane import KEEP_ALIVE, PANE_FORMAT, Pane, PaneRow, View, parse_row
 from orchestrator.terminal.process import Process, load, save
 from orchestrator.terminal.server import Server
 from orchestrator.terminal.wire import ATTACH, Wire
@@ -103,6 +103,15 @@ class Control:
         """Return the screen, its rows joined by line ends; `start=-100` adds 100 lines of history."""
         return "\n".join(self.run(command.capture(pane_id, start=start, ansi=ansi)))
 
+    def view(self, pane_id: str) -> View:
+        """Return the screen, the cursor and whether the pane is in a mode, asked for in one write."""
+        there = command.pane_target(pane_id)
+        ask = ["display-message", "-p", "-t", there, "#{cursor_x} #{cursor_y} #{?pane_in_mode,1,0}"]
+        lines = [command.join(ask), command.join(command.capture(pane_id))]
+        facts, rows = self._each(lines, timeout=2.0)
+        x, y, mode = (int(word) for word in facts[0].split())
+        return View("\n".join(rows), (x, y), bool(mode))
+
     def keys(self, pane_id: str, *names: str) -> None:
         """Send keys by tmux' names ("Enter", "C-c", "Space"); a name that is none is typed as text.
 
@@ -169,11 +178,14 @@ class Control:
         self.run(["set-option", "-g", STATUS_OPTION, text.replace("#", "##")])
 
     def _ask(self, lines: list[str], *, timeout: float) -> list[str]:
+        return self._each(lines, timeout=timeout)[-1]
+
+    def _each(self, lines: list[str], *, timeout: float) -> list[list[str]]:
         answers = self._wire().ask(lines, timeout=timeout)
         for line, answer in zip(lines, answers, strict=True):
             if not answer.ok:
                 raise TerminalError(f"tmux {line.split(' ')[0]}: {' '.join(answer.lines) or 'refused'}")
-        return list(answers[-1].lines)
+        return [list(answer.lines) for answer in answers]
 
     def _wire(self) -> Wire:
         if self._client is None:

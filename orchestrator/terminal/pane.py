@@ -32,6 +32,16 @@ class Pane:
 
 
 @dataclass(frozen=True, slots=True)
+class View:
+    """A screen with what is needed to read it, all of one moment."""
+
+    screen: str
+    cursor: tuple[int, int]
+    """(x, y) in cells from the top left."""
+    in_mode: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PaneRow:
     """One pane in the periodic read."""
 

@@ -12,10 +12,11 @@ import yaml
 from home import MODEL, Home, fresh_home, rehearsal, until
 from row import Row, Series
 
+from orchestrator.fleet.prompt import PromptKind
 from orchestrator.fleet.spec import Endpoint, WorkerSpec
 from orchestrator.hermes.config import worker_config
 from orchestrator.hermes.launch import hermes_arguments
-from orchestrator.hermes.prompt import PromptKind, read_prompt
+from orchestrator.hermes.prompt import read_prompt
 from orchestrator.store.roles import load_role
 
 COUNT = 8

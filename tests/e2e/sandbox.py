@@ -117,7 +117,7 @@ class Sandbox:
             return found
         return {}
 
-    def shows(self, name: str, word: str, timeout: float = 40) -> dict[str, Any]:
+    def shows(self, name: str, word: str, timeout: float = 60) -> dict[str, Any]:
         """Wait until a worker's state is `word`, and return its entry."""
 
         def shown() -> dict[str, Any]:
@@ -230,7 +230,7 @@ def ended(process: subprocess.Popen[str], timeout: float = 90) -> subprocess.Com
     except subprocess.TimeoutExpired:
         process.kill()
         out, err = process.communicate()
-        raise AssertionError(f"{process.args} did not end within {timeout:g} s\n{out}{err}") from None
+        raise AssertionError(f"{process.args!r} did not end within {timeout:g} s\n{out}{err}") from None
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from tests.e2e.play import said, script
 from tests.e2e.sandbox import Sandbox, ended, sandbox
 from tests.until import until
 
-FAILURES = {
+FAILURES: dict[str, tuple[dict[str, Any], str, str]] = {
     "missing": ({"status": 404}, "not_found", "HTTP 404"),
     "limited": ({"status": 429}, "rate_limit", "HTTP 429"),
     "broken": ({"status": 500}, "server", "HTTP 500"),

@@ -12,11 +12,26 @@ from tests.e2e.play import conversation, said, script, shell, user_texts
 from tests.e2e.sandbox import Sandbox, ended
 from tests.until import until
 
+STEPS = ("take", "typing", "typed", "entered", "accepted")
+
 
 def again(box: Sandbox, worker: str, attempt: int) -> None:
     """Wait until a later attempt is ready."""
     until(lambda: box.worker(worker)["attempt"] == attempt, 60, every=0.05, what=f"attempt {attempt}")
     until(lambda: box.worker(worker)["phase"] == "up", 90, every=0.05, what=f"attempt {attempt} is up")
+
+
+def kill_supervisor_at(box: Sandbox, worker: str, message: str, step: str) -> None:
+    """Kill the supervisor when a message's delivery is at a step, or over."""
+
+    def reached() -> bool:
+        running = box.worker(worker).get("operation") or {}
+        at = running.get("message") == message and running.get("step") == step
+        return at or box.place(worker, message) in ("done", "failed")
+
+    until(reached, 60, every=0.005, what=f"the delivery is at {step}")
+    os.kill(box.supervisor(), signal.SIGKILL)
+    until(lambda: not box.supervisor(), 10)
 
 
 def test_killed_idle_it_resumes_its_conversation(shared_fleet: Sandbox, worker: str) -> None:
@@ -91,19 +106,8 @@ def test_supervisor_killed_while_it_delivers(shared_fleet: Sandbox, worker: str)
     box = shared_fleet
     texts = [f"numbered {n:02d}" for n in range(12)]
     sent = [box.out("send", "-q", worker, text) for text in texts]
-    for number, each in enumerate(sent[:8]):
-        until(lambda each=each: box.place(worker, each) != "new", 60, every=0.005, what="it is taken up")
-        step = ("take", "typing", "typed", "entered", "accepted")[number % 5]
-        seen = {"step": ""}
-
-        def reached(each: str = each, step: str = step, seen: dict[str, str] = seen) -> bool:
-            entry = box.worker(worker)
-            seen["step"] = (entry.get("operation") or {}).get("step", "")
-            return seen["step"] == step or box.place(worker, each) == "done"
-
-        until(reached, 60, every=0.005, what=f"the delivery is at {step}")
-        os.kill(box.supervisor(), signal.SIGKILL)
-        until(lambda: not box.supervisor(), 10)
+    for number, message in enumerate(sent[:8]):
+        kill_supervisor_at(box, worker, message, STEPS[number % len(STEPS)])
         box.out("start", worker)
     box.out("wait", worker, "--timeout", "90")
     assert {box.place(worker, each) for each in sent} == {"done"}

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.hermes.prompt import DIALOGS, Prompt, PromptKind, read_prompt, shows_exactly
+from orchestrator.fleet.deliver import squash
+from orchestrator.fleet.prompt import DIALOGS, PromptKind
+from orchestrator.hermes.prompt import Prompt, read_prompt
 
 SCREENS = Path(__file__).parents[1] / "screens"
 PROFILE = "hx-default-coder-1"
@@ -97,6 +99,11 @@ DRAFTS = {
 @cache
 def screen(name: str) -> str:
     return (SCREENS / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def shows_exactly(prompt: Prompt, text: str) -> bool:
+    """As the brain compares: white space does not count, for rows wrap."""
+    return squash(prompt.own) == squash(text)
 
 
 def read(name: str, cursor: tuple[int, int] | None = None) -> Prompt:
@@ -198,6 +205,9 @@ def test_a_grey_suggestion_is_not_typed_text() -> None:
     prompt = read("profile-0.19/suggestion", cursor=(29, 37))
     assert (prompt.typed, prompt.before_cursor) == ("continue with the tests", "continue")
     assert shows_exactly(prompt, "continue")
+    assert prompt.own == "continue"
+    assert read("profile-0.19/suggestion", cursor=(21, 37)).own == "continue with the tests"
+    assert read("profile-0.19/suggestion", cursor=(0, 3)).own == "continue with the tests"
     assert not shows_exactly(read("profile-0.19/suggestion"), "continue")
     assert not shows_exactly(prompt, "cont")
 

@@ -32,11 +32,11 @@ from orchestrator.fleet.observation import (
 from orchestrator.fleet.spec import Endpoint, WorkerSpec
 from orchestrator.fleet.worker import (
     Glance,
-    GlanceKind,
     Head,
     Life,
     Outcome,
     OutcomeKind,
+    PromptKind,
     Want,
     Worker,
 )
@@ -217,10 +217,10 @@ class World:
     def _glance(self) -> Glance:
         hermes = self.hermes
         if hermes is None or self.now - hermes.born < BOOT:
-            return Glance(GlanceKind.UNKNOWN, self.now)
+            return Glance(PromptKind.UNKNOWN, self.now)
         if hermes.asked:
-            return Glance(GlanceKind.BUSY, self.now)
-        return Glance(GlanceKind.READY, self.now, typed=hermes.prompt)
+            return Glance(PromptKind.BUSY, self.now)
+        return Glance(PromptKind.READY, self.now, typed=hermes.prompt, own=hermes.prompt)
 
     def _do(self, action: act.Action) -> list[Observation]:
         assert action.reason
@@ -264,6 +264,8 @@ class World:
         if hermes is not None and keys == ("Space", "C-c"):
             assert hermes.asked, "C-c at an idle prompt ends Hermes"
             hermes.turn_ends = self.now
+        if hermes is not None and set(keys) == {"C-u"}:
+            self.late, hermes.prompt = [], ""
         if hermes is None or keys != ("Enter",):
             return
         if self.deaf:
