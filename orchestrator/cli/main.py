@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from orchestrator.cli.quick import quick
-from orchestrator.cli.show import out, talk
+from orchestrator.cli.show import out, runnable, talk
 from orchestrator.cli.verbs import BY_NAME, VERBS, Verb
 from orchestrator.errors import HermuxError, UsageError
 from orchestrator.version import __version__
@@ -42,7 +42,7 @@ def run(words: list[str]) -> int:
         words = _verb_first(words)
         return 0 if quick(words) else _run(_watch(words))
     except HermuxError as error:
-        tell(error)
+        tell(error, _fleet(words))
         return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -53,9 +53,19 @@ def run(words: list[str]) -> int:
         return 1
 
 
-def tell(error: HermuxError) -> None:
+def tell(error: HermuxError, fleet: str = "") -> None:
     """Print an error as a person reads it: what is wrong, then what to type next."""
-    talk(f"hermux: {error}" + (f"\n  → {error.hint}" if error.hint else ""))
+    talk(f"hermux: {error}" + (f"\n  → {runnable(error.hint, fleet)}" if error.hint else ""))
+
+
+def _fleet(words: Sequence[str]) -> str:
+    """Return the fleet that a command line names, "" if none."""
+    for place, word in enumerate(words):
+        if word in FLEET_FLAGS and place + 1 < len(words):
+            return words[place + 1]
+        if word.startswith("--fleet="):
+            return word.removeprefix("--fleet=")
+    return ""
 
 
 def build(verbs: Sequence[Verb]) -> typer.Typer:

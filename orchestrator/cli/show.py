@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -62,6 +63,13 @@ def out_json(value: object) -> None:
 def out_json_line(value: object) -> None:
     """Print one JSON object as a line, at once."""
     out_line(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def runnable(text: str, fleet: str) -> str:
+    """Return advice whose commands run as printed: they name the fleet where it is not the usual one."""
+    if not fleet or fleet == os.environ.get("HERMUX_FLEET", "default"):
+        return text
+    return re.sub(r"\bhermux (?=[a-z])", f"hermux -F {fleet} ", text)
 
 
 def talk(text: str) -> None:

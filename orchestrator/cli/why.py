@@ -9,7 +9,7 @@ from orchestrator.api import Worker
 from orchestrator.api.picture import OWN, Picture, span
 from orchestrator.cli.listing import REHEARSAL_NOTICE, state
 from orchestrator.cli.options import FleetName, Json, WorkerName, open_fleet
-from orchestrator.cli.show import one_line, out, out_json
+from orchestrator.cli.show import one_line, out, out_json, runnable
 
 
 def why(worker: WorkerName, fleet: FleetName = "", json: Json = False) -> None:
@@ -19,7 +19,7 @@ def why(worker: WorkerName, fleet: FleetName = "", json: Json = False) -> None:
     picture = opened.picture()
     entry = picture.workers[one.name]
     messages = one.messages()
-    advice = next_steps(one.name, entry, messages, picture)
+    advice = [runnable(step, opened.name) for step in next_steps(one.name, entry, messages, picture)]
     if json:
         shown = {key: value for key, value in entry.items() if key not in OWN}
         out_json(

@@ -18,9 +18,9 @@ from typing import Any
 
 from orchestrator.errors import HermuxError, TerminalError
 from orchestrator.fleet import action as act
-from orchestrator.fleet.decide import decide, next_look
+from orchestrator.fleet.decide import Fleet, decide, next_look
 from orchestrator.fleet.memory import dump
-from orchestrator.fleet.observation import Gone, Launched, Observation
+from orchestrator.fleet.observation import DesiredSeen, Gone, Launched, Observation
 from orchestrator.fleet.picture import picture, waiting
 from orchestrator.fleet.worker import Phase, Want, Worker
 from orchestrator.hermes.launch import read_exit
@@ -47,6 +47,7 @@ ROUNDS = 24
 RECORD_EVERY = 1.0
 LINGER = 60.0
 """Seconds after which a supervisor with nothing to run ends, and its tmux server with it."""
+KEYBOARD = (act.Paste, act.Press)
 QUIET = (act.Look, act.Note)
 REPEATABLE = (*QUIET, act.Autopsy, act.Sweep)
 """Actions that do no harm when a supervisor is killed and the next one asks for them again."""
@@ -204,7 +205,7 @@ class Supervisor:
         self._late = []
         for _ in range(ROUNDS):
             now = time.time()
-            fleet, actions = decide(self._fleet, seen, now)
+            fleet, actions = self._think(seen, now)
             changed = any(w.word != _word(self._fleet.get(n)) for n, w in fleet.items())
             lost = self._fleet.keys() - fleet.keys()
             self._fleet = dict(fleet)
@@ -212,15 +213,32 @@ class Supervisor:
                 self._forget(name)
             unrecorded |= changed or bool(lost) or any(not isinstance(a, QUIET) for a in actions)
             if any(not isinstance(a, REPEATABLE) for a in actions):
-                self._record(now)
-                unrecorded = False
-            seen = self._apply(actions)
+                unrecorded = not self._record(now)
+            seen = self._apply([a for a in actions if not (unrecorded and isinstance(a, KEYBOARD))])
             if not seen:
                 break
         else:
             self._late = list(seen)
         if unrecorded or time.time() - self._recorded >= RECORD_EVERY:
             self._record(time.time())
+
+    def _think(self, seen: Sequence[Observation], now: float) -> tuple[Fleet, list[act.Action]]:
+        """Decide; a fault in the handling of one worker leaves that one as it was, and no other."""
+        try:
+            return decide(self._fleet, seen, now)
+        except Exception:
+            log.exception("a decision failed; each worker is decided upon alone")
+        fleet, actions = dict(self._fleet), list[act.Action]()
+        for name, worker in self._fleet.items():
+            own = [s for s in seen if not isinstance(s, DesiredSeen) and s.worker == name]
+            try:
+                alone, more = decide({name: worker}, own, now)
+            except Exception:
+                log.exception("%s: a decision failed", name)
+                continue
+            fleet.update(alone)
+            actions += more
+        return fleet, actions
 
     def _forget(self, name: str) -> None:
         self._sight.forget(name)
@@ -238,8 +256,12 @@ class Supervisor:
                 answers.append(answer)
         return answers
 
-    def _record(self, now: float) -> None:
-        """Write `state.json`; a disk that is full is reported and tried again."""
+    def _record(self, now: float) -> bool:
+        """Write `state.json` and say whether it was written.
+
+        On a full disk nothing is typed, since nobody could know of it afterwards: the steps of a
+        delivery try again by themselves.
+        """
         self._recorded = now
         data: dict[str, Any] = {
             "schema": 1,
@@ -255,6 +277,8 @@ class Supervisor:
             write_state(self.paths, data)
         except OSError as error:
             log.error("state.json cannot be written: %s", error)
+            return False
+        return True
 
     def _entry(self, worker: Worker) -> dict[str, Any]:
         """Return a worker's entry, made anew only for a worker that changed (values are immutable)."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 
 import psutil
 
@@ -42,8 +43,18 @@ class Home:
             argv, env=self.env, cwd=self.path, capture_output=True, text=True, timeout=timeout, check=False
         )
         if done.returncode:
-            raise SystemExit(f"bench: {' '.join(argv)[:100]}: exit {done.returncode}: {done.stderr[-800:]}")
+            told = f"bench: {' '.join(argv)[:100]}: exit {done.returncode}: {done.stderr[-800:]}"
+            raise SystemExit(told + self._last_words())
         return done.stdout
+
+    def _last_words(self) -> str:
+        """Return the end of the supervisor's log and the words of the workers, since both go with the home."""
+        try:
+            workers = json.loads(self.paths.state.read_text())["workers"]
+            words = {name: f"{each['word']} {each['why']}" for name, each in workers.items()}
+            return f"\n{words}\n{self.paths.supervisor_log.read_text()[-2000:]}"
+        except (OSError, ValueError, KeyError):
+            return ""
 
     def hermux(self, *words: str) -> str:
         """Run the installed command on this home's fleet."""
@@ -126,7 +137,7 @@ def rehearsal() -> Iterator[str]:
     with child(argv, dict(os.environ)) as process:
         assert process.stdout
         url = process.stdout.readline().split()[-1]
-        process.stdout.close()  # its later lines go nowhere
+        Thread(target=process.stdout.read, daemon=True).start()  # a line a request: nobody else reads them
         yield url
 
 

@@ -49,7 +49,7 @@ def measure(*, quick: bool) -> Row:
 
 def spawn(home: Home, url: str, count: int = COUNT, *, role: str = ROLE) -> None:
     """Spawn workers of one role and wait until they are ready."""
-    home.hermux("spawn", str(count), "--role", role, "--endpoint", url, "--model", MODEL)
+    home.hermux("spawn", str(count), "--quiet", "--role", role, "--endpoint", url, "--model", MODEL)
 
 
 def _hermux(url: str) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Generator, Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -42,9 +43,9 @@ def worker(shared_fleet: Sandbox, request: pytest.FixtureRequest) -> str:
 
 
 def worker_name(test: str) -> str:
-    """Return a test's name as a worker's: `test_copy_mode[x]` → `copy-mode-x`."""
+    """Return a test's name as a worker's, which no other test has: `test_stop[--now]` → `stop-now-1f3`."""
     words = re.sub(r"[^a-z0-9]+", "-", test.removeprefix("test_").lower())
-    return words[:24].strip("-")
+    return f"{words[:20].strip('-')}-{sha256(test.encode()).hexdigest()[:3]}"
 
 
 @pytest.hookimpl(wrapper=True)

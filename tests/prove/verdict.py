@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from orchestrator.rehearsal.script import text_of
@@ -53,5 +54,5 @@ def judge(
         doubled |= {number for number in held if held.count(number) > 1}
         strayed |= {number for number in held if sent.get(number, "") != owner}
     lost = {number for number, worker in sent.items() if number not in newest.get(worker, ())}
-    behind = {b for held in newest.values() for a, b in zip(held, held[1:], strict=False) if b < a}
+    behind = {b for held in newest.values() for a, b in pairwise(held) if b < a}
     return Verdict(*(tuple(sorted(each)) for each in (lost, doubled, strayed, behind)))
