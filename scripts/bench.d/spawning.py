@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import resource
 import shlex
+import statistics
 import subprocess
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import yaml
-from home import MODEL, Home, fresh_home, rehearsal, until
+from home import MODEL, Home, cpu_seconds, fresh_home, rehearsal, until
 from row import Row, Series
 
 from orchestrator.fleet.prompt import PromptKind
@@ -27,23 +29,48 @@ POLL = 0.1
 LATEST = 300.0
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What one round took: seconds by the clock, and CPU seconds."""
+
+    seconds: float
+    cpu: float
+
+    def __str__(self) -> str:
+        return f"{self.seconds:.2f} s, CPU {self.cpu:.2f} s"
+
+
+def _cpu(rounds: list[Taken]) -> float:
+    return statistics.median(each.cpu for each in rounds)
+
+
 def measure(*, quick: bool) -> Row:
     """Alternate the two, and who begins, at least three rounds each."""
-    ours: list[float] = []
-    bare: list[float] = []
+    ours: list[Taken] = []
+    bare: list[Taken] = []
     with rehearsal() as url:
         for turn in range(1 if quick else 4):
             contestants = [(ours, _hermux), (bare, _bare)]
             for values, run in contestants if turn % 2 == 0 else contestants[::-1]:
                 values.append(run(url))
-                print(f"  spawn: {run.__name__[1:]} {values[-1]:.2f} s", flush=True)
+                print(f"  spawn: {run.__name__[1:]} {values[-1]}", flush=True)
     return Row(
         "spawn",
         f"{COUNT} workers spawned at once from nothing, until all are ready",
-        Series(f"hermux spawn {COUNT}, to its end", "s", tuple(ours)),
-        [Series(f"{COUNT} bare, configured hermes in tmux, to the last prompt line", "s", tuple(bare))],
+        Series(f"hermux spawn {COUNT}, to its end", "s", tuple(each.seconds for each in ours)),
+        [
+            Series(
+                f"{COUNT} bare, configured hermes in tmux, to the last prompt line",
+                "s",
+                tuple(each.seconds for each in bare),
+            )
+        ],
         limit=LIMIT,
-        notes=["hermux' time holds the command, supervisor, tmux server, profiles and the plugin."],
+        notes=[
+            "hermux' time holds the command, supervisor, tmux server, profiles and the plugin.",
+            f"CPU until then, of everything that was started: hermux {_cpu(ours):.1f} s, bare {_cpu(bare):.1f} s, "
+            f"ratio {_cpu(ours) / _cpu(bare):.2f}.",
+        ],
     )
 
 
@@ -52,23 +79,29 @@ def spawn(home: Home, url: str, count: int = COUNT, *, role: str = ROLE) -> None
     home.hermux("spawn", str(count), "--quiet", "--role", role, "--endpoint", url, "--model", MODEL)
 
 
-def _hermux(url: str) -> float:
+def _hermux(url: str) -> Taken:
     with fresh_home() as home:
-        began = time.perf_counter()
+        before, began = _of_children(), time.perf_counter()
         spawn(home, url)
-        return time.perf_counter() - began
+        took = time.perf_counter() - began
+        return Taken(took, cpu_seconds(home.path) + _of_children() - before)
 
 
-def _bare(url: str) -> float:
+def _of_children() -> float:
+    return sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+
+
+def _bare(url: str) -> Taken:
     with fresh_home() as home:
         commands = [_configured(home, url, f"bare-{n + 1}") for n in range(COUNT)]
         names = [f"bare-{n + 1}" for n in range(COUNT)]
-        began = time.perf_counter()
+        before, began = _of_children(), time.perf_counter()
         for name, command in zip(names, commands, strict=True):
             _tmux(
                 home, "new-session", "-d", "-s", name, "-x", "120", "-y", "40", "-c", str(home.path), command
             )
-        return until(lambda: _ready(home, names), timeout=LATEST, every=POLL, what="bare prompts") - began
+        took = until(lambda: _ready(home, names), timeout=LATEST, every=POLL, what="bare prompts") - began
+        return Taken(took, cpu_seconds(home.path) + _of_children() - before)
 
 
 def _configured(home: Home, url: str, name: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -139,7 +138,7 @@ class Sandbox:
 
     def supervisor(self) -> int:
         """Return the pid in `supervisor.lock`, 0 when that process is gone."""
-        with suppress(FileNotFoundError, ValueError, psutil.NoSuchProcess):
+        with suppress(OSError, ValueError, psutil.NoSuchProcess):
             pid = int(json.loads((self.dir / "supervisor.lock").read_text())["pid"])
             if "HOME" in psutil.Process(pid).environ():
                 return pid
@@ -213,11 +212,11 @@ def close(box: Sandbox) -> list[str]:
         if done.returncode:
             leaks.append(f"hermux stop '*' --now: exit {done.returncode}: {done.stderr.strip()}")
     leaks += end(box, "*", "of a worker")
-    if pid := box.supervisor():
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGTERM)
-        with suppress(AssertionError):
-            until(lambda: not box.supervisor(), 10)
+    for process in supervisors(box):  # one that has just started holds no lock yet
+        with suppress(psutil.NoSuchProcess):
+            process.terminate()
+    with suppress(AssertionError):
+        until(lambda: not supervisors(box), 10, every=0.1)
     box.tmux("kill-server")
     leaks += end(box, "", "in the home")
     return leaks + [f"socket {path}" for path in box.home.glob("tmux/**/*") if answers(path)]
@@ -232,6 +231,16 @@ def ended(process: subprocess.Popen[str], timeout: float = 90) -> subprocess.Com
         out, err = process.communicate()
         raise AssertionError(f"{process.args!r} did not end within {timeout:g} s\n{out}{err}") from None
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def supervisors(box: Sandbox) -> list[psutil.Process]:
+    """Return the supervisors that run in the home."""
+    found = []
+    for process in box.processes():
+        with suppress(psutil.Error):
+            if "orchestrator.supervise" in process.cmdline():
+                found.append(process)
+    return found
 
 
 def answers(path: Path) -> bool:

@@ -65,7 +65,7 @@ def serving(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
         (["spawn", "0"], ["0 workers cannot be started", "at least 1"]),
         (["spawn", "10000"], ["10000 workers are too many: 64 at most"]),
         (["spawn", "--", "-1"], ["-1 workers"]),
-        (["spawn", "three"], ["three"]),
+        (["spawn", "three"], ["'N'"]),
         (["spawn", "--cwd", "nowhere"], ["nowhere does not exist", "mkdir -p"]),
         (["spawn", "--cwd", "file"], ["file is not a directory"]),
         (["spawn", "--env-file", "nowhere"], ["nowhere"]),
@@ -82,7 +82,7 @@ def serving(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
         (["spawn", "--replace"], ["--replace needs the --name"]),
         (["spawn", "--key-env", "sk-secret-itself", "--endpoint", "http://127.0.0.1:9"], ["not the key"]),
         (["spawn", "--endpoint", "ftp://127.0.0.1"], ["ftp"]),
-        (["spawn", "--endpoint", "not a url"], ["not a url"]),
+        (["spawn", "--endpoint", "not a url"], ["the endpoint URL is empty or has blanks in it"]),
         (["spawn", "-m", "some-model"], ["no endpoint for the model 'some-model' is set"]),
         (["spawn", "--max-turns", "0"], ["max-turns"]),
         (["spawn", "--worktre"], ["--worktre"]),
@@ -102,11 +102,11 @@ def serving(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
     ],
     ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else "",
 )
-def test_usage(fleet: Sandbox, args: list[str], says: list[str]) -> None:
-    (fleet.home / "file").write_text("x")
-    (fleet.home / "latin").write_bytes("é".encode("latin-1"))
-    (fleet.home / "bad-vars").write_text("GOOD=1\nnot a variable\n")
-    told = refused(fleet, 2, *args)
+def test_usage(shared_fleet: Sandbox, args: list[str], says: list[str]) -> None:
+    (shared_fleet.home / "file").write_text("x")
+    (shared_fleet.home / "latin").write_bytes("é".encode("latin-1"))
+    (shared_fleet.home / "bad-vars").write_text("GOOD=1\nnot a variable\n")
+    told = refused(shared_fleet, 2, *args)
     for words in says:
         assert words in told
     assert "sk-secret-itself" not in told

@@ -16,6 +16,11 @@ def dialog(box: Sandbox, worker: str) -> str:
     return box.tmux("capture-pane", "-p", "-t", f"={worker}:")
 
 
+def choices(box: Sandbox, worker: str) -> list[str]:
+    """Return the choices of a worker's dialog, as far as they were read."""
+    return list((box.worker(worker)["waiting"] or {}).get("choices") or ())
+
+
 def test_approval(shared_fleet: Sandbox, worker: str) -> None:
     """Exit 5 with its text; nothing is typed into it; a queued message waits, and comes after it."""
     box = shared_fleet
@@ -23,7 +28,7 @@ def test_approval(shared_fleet: Sandbox, worker: str) -> None:
     done = box.run("ask", worker, script(shell(DANGER), said("as you like"), say="dangerous"))
     assert (done.returncode, done.stdout) == (5, "")
     assert f"{worker} waits for a person (approval): {DANGER}" in done.stderr
-    assert "1. " in done.stderr
+    assert until(lambda: choices(box, worker), 30)[0].startswith("Allow once")
     assert box.shows(worker, "waiting")["waiting"]["kind"] == "approval"
     before = dialog(box, worker)
     sent = box.out("send", "-q", worker, "1 and then 2")
@@ -66,7 +71,11 @@ def test_open_question(shared_fleet: Sandbox, worker: str) -> None:
     assert done.returncode == 5
     assert "What name?" in done.stderr
     assert shared_fleet.shows(worker, "waiting")["waiting"]["kind"] == "open_question"
-    shared_fleet.out("interrupt", worker)
+    refused = shared_fleet.json("interrupt", worker)["messages"][0]["id"]
+    until(
+        lambda: shared_fleet.place(worker, refused) == "failed", 30, every=0.1, what="an interrupt is refused"
+    )
+    assert shared_fleet.worker(worker)["word"] == "waiting"
     shared_fleet.out("keys", worker, "B", "o", "Enter")
     shared_fleet.out("wait", worker, "--timeout", "60")
     assert shared_fleet.worker(worker)["attempt"] == 1
@@ -160,6 +169,7 @@ def test_copy_mode(shared_fleet: Sandbox, worker: str) -> None:
     assert box.place(worker, sent) == "new"
     box.tmux("send-keys", "-t", f"={worker}:", "-X", "cancel")
     until(lambda: box.place(worker, sent) == "done", 60, every=0.1)
+    box.out("wait", worker, "--timeout", "60")
     assert conversation(box, "copy mode") == ["hello behind copy mode"]
 
 

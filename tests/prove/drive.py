@@ -10,7 +10,6 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from orchestrator.api import Fleet
 from orchestrator.api.supervisor import running
 from orchestrator.api.worker import Worker
 from orchestrator.errors import SupervisorDown
@@ -34,6 +33,8 @@ class Tally:
     missed: int = 0
     """Kills whose moment did not come: the message was through before."""
     stuck: list[str] = field(default_factory=list)
+    over: threading.Event = field(default_factory=threading.Event)
+    """Set when nothing more is to be sent, killed or started."""
 
 
 class Driver(threading.Thread):
@@ -48,6 +49,8 @@ class Driver(threading.Thread):
         """Send everything; a message without a receipt is noted, and the series goes on."""
         waiting: list[str] = []
         for step in self._steps:
+            if self._tally.over.is_set():
+                return
             before = self._watch.enters(self._worker.name)
             for kill in step.kills[:1]:
                 self._ask_for_stall(kill)
@@ -59,7 +62,7 @@ class Driver(threading.Thread):
                 self._settle(waiting)
         self._settle(waiting)
         self._settle([self._send(self._last, last_text(self._last))])
-        revive(self._worker.fleet)
+        self._revive()
         with suppress(Exception):
             self._worker.wait(timeout=MESSAGE_LIMIT)
 
@@ -71,7 +74,7 @@ class Driver(threading.Thread):
     def _settle(self, waiting: list[str]) -> None:
         """Wait until these messages lie in `done` or `failed`; empties the list."""
         deadline = time.monotonic() + MESSAGE_LIMIT
-        while waiting:
+        while waiting and not self._tally.over.is_set():
             ident = waiting[0]
             if self._through(ident):
                 waiting.pop(0)
@@ -79,7 +82,7 @@ class Driver(threading.Thread):
                 self._tally.stuck.append(ident)
                 waiting.pop(0)
             else:
-                revive(self._worker.fleet)
+                self._revive()
                 time.sleep(0.05)
 
     def _through(self, ident: str) -> bool:
@@ -103,22 +106,22 @@ class Driver(threading.Thread):
 
     def _at_enter(self, before: int, ident: str) -> bool:
         deadline = time.monotonic() + AIM_LIMIT
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and not self._tally.over.is_set():
             if self._watch.entered(self._worker.name, before, 0.5):
                 return True
             if self._through(ident):
                 return False
-            revive(self._worker.fleet)
+            self._revive()
         return False
 
     def _in_hook(self, kill: Kill) -> bool:
         folder = self._worker.paths.dir / "stall"
         deadline = time.monotonic() + AIM_LIMIT
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and not self._tally.over.is_set():
             if (folder / "inside").exists():
                 return True
             time.sleep(0.01)
-            revive(self._worker.fleet)
+            self._revive()
         (folder / f"{kill.side}.{kill.hook}").unlink(missing_ok=True)
         return False
 
@@ -138,8 +141,8 @@ class Driver(threading.Thread):
             return False
         return True
 
-
-def revive(fleet: Fleet) -> None:
-    """Start a supervisor where none is, as every command does; the next round tries again."""
-    with suppress(SupervisorDown):
-        fleet.ensure_supervisor()
+    def _revive(self) -> None:
+        """Start a supervisor where none is, as every command does; the next round tries again."""
+        with suppress(SupervisorDown):
+            if not self._tally.over.is_set():
+                self._worker.fleet.ensure_supervisor()

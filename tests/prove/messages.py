@@ -15,7 +15,7 @@ from orchestrator.api import Fleet
 from orchestrator.fleet.message import digest
 from orchestrator.store import journal
 from tests.e2e.sandbox import Sandbox, report, sandbox
-from tests.prove.drive import Driver, Tally, revive
+from tests.prove.drive import Driver, Tally
 from tests.prove.plan import Step, steps
 from tests.prove.stage import build, request_log
 from tests.prove.verdict import Verdict, judge
@@ -105,12 +105,17 @@ def _drive(fleet: Fleet, plans: list[list[Step]], messages: int, tally: Tally) -
         Driver(fleet.worker(name), plan, messages + 1 + at, watch, tally)
         for at, (name, plan) in enumerate(zip(names, plans, strict=True))
     ]
-    for driver in drivers:
-        driver.start()
-    for driver in drivers:
-        driver.join()
-    watch.end()
-    revive(fleet)
+    try:
+        for driver in drivers:
+            driver.start()
+        for driver in drivers:
+            driver.join()
+    finally:
+        tally.over.set()
+        for driver in drivers:
+            if driver.is_alive():
+                driver.join(5)
+        watch.end()
 
 
 def _proof(box: Sandbox, fleet: Fleet, tally: Tally, size: tuple[int, int, int], since: float) -> Proof:
