@@ -173,6 +173,10 @@ def autopsied(pen: Pen, seen: Autopsied) -> None:
         )
     nudge = seen.unfinished and (pen.worker.nudge or (held and pen.worker.spec.nudge))
     pen.set(session=session, nudge=nudge and op.kind is OpKind.RECOVER)
+    _settled(pen, op)
+
+
+def _settled(pen: Pen, op: Operation) -> None:
     pen.end()
     if op.kind is OpKind.STOP:
         pen.act(CloseSession, "the worker is stopped")
@@ -201,8 +205,12 @@ def swept(pen: Pen, seen: Swept) -> None:
         return
     if seen.left:
         pen.note(f"{seen.left} processes could not be ended", "they ignore KILL or are not ours to kill")
-    pen.change(tries=0)
-    _autopsy(pen)
+    worker = pen.worker
+    if worker.flights or worker.nudge or not worker.session:
+        pen.change(tries=0)
+        _autopsy(pen)
+    else:  # the events leave no question, and the answer would cost milliseconds
+        _settled(pen, op)
 
 
 def start_when_due(pen: Pen) -> None:

@@ -267,7 +267,8 @@ class Hands:
                 found = database.find_user_message(copy, text, since=flight.since) if text else None
                 if found is not None:
                     stored[flight.message] = found.session_id
-            session = action.session or next(iter(stored.values()), "")
+            known = action.session or next(iter(stored.values()), "")
+            session = known or database.latest_session(copy) or ""
             if session and not database.session_exists(copy, session):
                 session = ""
             last = database.last_row_role(copy, session) if session else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -36,6 +37,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer rounds; docs are left alone")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every value there")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     os.environ["HERMUX_HERMES"] = str(find_hermes(os.environ).path)
     about, rows = report.machine(), []
     for row in _rows(options.only or NAMES, quick=options.quick):

@@ -48,6 +48,8 @@ def measure(*, quick: bool) -> Row:
         home.run("tmux", "-L", "peer", "-f", "/dev/null", "new-session", "-d", _shell_loop(loops[1]))
         with child([sys.executable, "-c", WAIT_LOOP, CHILD, str(loops[0])], home.env):
             for kill in range(12 if quick else 36):
+                if kill and kill % 9 == 0:
+                    print(f"  kill: {kill} done", flush=True)
                 if kill % 3 == 0:
                     home.hermux("wait", "mortal-1")
                     ready.append(_ours(home, stages))

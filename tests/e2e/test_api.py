@@ -8,10 +8,11 @@ import sys
 from tests.e2e.sandbox import Sandbox
 
 SCRIPT = """
+import os
 from orchestrator import Answer, Fleet
 from orchestrator.errors import PersonNeeded, UsageError, WorkerFailed
 
-fleet = Fleet.open()
+fleet = Fleet.open(os.environ["HERMUX_FLEET"])
 assert fleet.workers() == []
 worker = fleet.spawn("coder")
 assert worker.name == "coder-1", worker
@@ -34,6 +35,7 @@ except WorkerFailed as error:
     assert "HTTP 404" in str(error)
 else:
     raise AssertionError("a failed turn raised nothing")
+assert worker.ask("and again").text.endswith("You said: and again")
 try:
     fleet.spawn("codr")
 except UsageError as error:

@@ -39,10 +39,11 @@ def build(box: Sandbox, workers: int) -> Fleet:
     fleet.paths.make()
     told = {"schema": 1, "port": _free_port(), "log": str(request_log(box))}
     fleet.paths.rehearsal.write_text(json.dumps(told))
-    fleet.spawn_order(Order(count=workers, roles=("w",), cwd=str(box.home)))
+    fleet.spawn_order(Order(count=workers, roles=("w",), cwd=str(box.home)), wait=False)
+    fleet.stop(fleet.names(), grace=0)  # their profiles are there now, for plugins of ours
     for name in fleet.names():
         _add_plugins(fleet, name)
-    fleet.restart(fleet.names(), wait=False)
+    fleet.start(fleet.names(), wait=False)
     fleet.wait_ready(fleet.names(), timeout=BOOT_LIMIT)
     return fleet
 
