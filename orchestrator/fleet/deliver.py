@@ -84,7 +84,6 @@ def taken(pen: Pen, seen: Taken) -> None:
     if op is None or op.step != "take" or op.message != seen.message:
         return
     pen.set(queue=tuple(head for head in pen.worker.queue if head.id != seen.message))
-    pen.set(queue=tuple(head for head in pen.worker.queue if head.id != seen.message))
     if seen.problem:
         pen.end()
         pen.move(seen.message, error=seen.problem)
@@ -109,6 +108,8 @@ def advance(pen: Pen) -> None:
     match op.step:
         case "check":
             _check(pen, op)
+        case "take" if pen.now >= op.deadline:
+            _take(pen)  # the answer died with the supervisor that asked
         case "typing":
             _typing(pen, op)
         case "typed":
@@ -345,11 +346,4 @@ def settle(pen: Pen, stored: dict[str, str], problem: str = "") -> bool:
     return held
 
 
-def resumed_take(pen: Pen) -> None:
-    """Ask again for a message whose taking a killed supervisor did not live to see."""
-    op = pen.worker.op
-    if op is not None and op.step == "take":
-        _take(pen)
-
-
-__all__ = ["Method", "advance", "begin", "closed", "heard", "next_head", "settle", "taken"]
+__all__ = ["advance", "begin", "closed", "heard", "next_head", "settle", "taken"]

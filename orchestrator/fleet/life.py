@@ -79,7 +79,15 @@ def launched(pen: Pen, seen: Launched) -> None:
     fresh = replace(
         talk, plugin=False, busy=False, turn="", error=None, waiting=None, children=(), owed=False, doing=""
     )
-    pen.set(life=seen.life, talk=fresh, glance=None, phase=Phase.STARTING, bells=0, bell_at=0.0)
+    pen.set(
+        life=seen.life,
+        pane=seen.life.pane,
+        talk=fresh,
+        glance=None,
+        phase=Phase.STARTING,
+        bells=0,
+        bell_at=0.0,
+    )
     if pen.worker.op is not None and pen.worker.op.kind is OpKind.RECOVER:
         pen.end()
 

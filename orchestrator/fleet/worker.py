@@ -204,6 +204,8 @@ class Worker:
     why: str = ""
     attempt: int = 0
     life: Life | None = None
+    pane: str = ""
+    """The pane of the newest attempt, alive or dead; people may have others in the same session."""
     talk: Talk = field(default_factory=Talk)
     session: str = ""
     """The conversation: the last session id seen in a main `pre_api_request`."""

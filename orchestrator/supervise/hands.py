@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from orchestrator.errors import HermuxError, NotReady
+from orchestrator.errors import HermuxError, NotReady, TerminalError
 from orchestrator.fleet import action as act
 from orchestrator.fleet.message import Message, MessageKind, Method, digest
 from orchestrator.fleet.observation import (
@@ -93,7 +93,7 @@ class Hands:
             case act.Autopsy():
                 return [self._autopsy(action, worker)]
             case act.CloseSession():
-                self._close(action)
+                self._close(worker)
             case act.Note():
                 self.write(action)
         return []
@@ -151,18 +151,21 @@ class Hands:
             write_json(paths.spec, {"schema": 1, **spec_to_dict(spec)}, sync=False)
 
     def _start(self, worker: Worker, argv: list[str]) -> tuple[str, int]:
-        """Run argv in the worker's pane: the one it had, so that whoever watches stays, or a new session."""
-        control = self._terminal()
-        cwd = Path(worker.spec.cwd)
-        old = [row for row in self._sight.panes.values() if row.session == worker.name]
-        if not old:
-            old = [row for row in control.panes() if row.session == worker.name]
-        if old:
-            pane = min(old, key=lambda row: int(row.pane_id[1:])).pane_id
-            return pane, control.respawn(pane, argv, cwd=cwd)
-        made = control.new_session(
-            worker.name, argv, cwd=cwd, columns=worker.spec.columns, rows=worker.spec.rows
-        )
+        """Run argv in the pane that the worker had, so that whoever watches stays; else in a new one.
+
+        A pane that a person opened in the worker's session is never taken for it.
+        """
+        control, spec = self._terminal(), worker.spec
+        if worker.pane in self._sight.panes:
+            try:
+                return worker.pane, control.respawn(worker.pane, argv, cwd=Path(spec.cwd))
+            except TerminalError as error:  # a person closed it since the last look
+                log.info("%s: %s", worker.name, error)
+        size = {"columns": spec.columns, "rows": spec.rows}
+        if any(row.session == worker.name for row in control.panes()):
+            made = control.new_window(worker.name, argv, cwd=Path(spec.cwd), **size)
+        else:
+            made = control.new_session(worker.name, argv, cwd=Path(spec.cwd), **size)
         return made.pane_id, made.pid
 
     def _look(self, worker: Worker) -> list[Observation]:
@@ -281,13 +284,11 @@ class Hands:
         found = inbox.look(self._paths.worker(worker), flight.message)
         return str(found.data.get("text", "")) if found is not None else ""
 
-    def _close(self, action: act.CloseSession) -> None:
-        rows = [row for row in self._terminal().panes() if row.session == action.worker]
-        for row in rows:
-            self._sight.panes.pop(row.pane_id, None)
-        if rows:
-            self._terminal().kill_session(action.worker)
-        self._sight.panes = {i: row for i, row in self._sight.panes.items() if row.session != action.worker}
+    def _close(self, worker: Worker) -> None:
+        """End the worker's pane, and with it its session; panes that a person added there stay."""
+        self._sight.panes.pop(worker.pane, None)
+        if any(row.pane_id == worker.pane for row in self._terminal().panes()):
+            self._terminal().kill_pane(worker.pane)
 
 
 def _failed(action: act.Action, error: Exception) -> list[Observation]:

@@ -16,6 +16,7 @@ from orchestrator.terminal.pane import KEEP_ALIVE
 
 Words = list[str]
 PATH_OPTION = "@hermux_path"
+MADE = "#{pane_id} #{pane_pid} #{window_width} #{window_height}"
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _UNPRINTABLE = re.compile(r"[\x01-\x1f\x7f]+")
 _SESSION = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -99,10 +100,16 @@ def new_session(name: str, argv: Sequence[str], *, cwd: Path, columns: int, rows
     """Return the commands that make a detached session; the last one prints pane id, pid and size."""
     session_target(name)
     first, directory = expanded(checked(cwd))
-    made = "#{pane_id} #{pane_pid} #{window_width} #{window_height}"
     size = ["-x", str(columns), "-y", str(rows)]
-    words = ["new-session", "-d", "-P", "-F", made, "-s", name, *size, "-c", directory, "--", *program(argv)]
-    return [*first, words]
+    where = ["-s", name, *size, "-c", directory]
+    return [*first, ["new-session", "-d", "-P", "-F", MADE, *where, "--", *program(argv)]]
+
+
+def new_window(session: str, argv: Sequence[str], *, cwd: Path) -> list[Words]:
+    """Return the commands that add a window to a session; the last one prints as `new_session` does."""
+    first, directory = expanded(checked(cwd))
+    where = ["-t", session_target(session), "-c", directory]
+    return [*first, ["new-window", "-d", "-P", "-F", MADE, *where, "--", *program(argv)]]
 
 
 def settle(pane_id: str, *, columns: int, rows: int, resize: bool) -> list[Words]:
@@ -141,6 +148,11 @@ def capture(where: str, *, start: int | None = None, ansi: bool = False) -> Word
     words = ["capture-pane", "-p", "-t", target(where)]
     words += ["-e"] if ansi else []
     return words if start is None else [*words, "-S", str(start)]
+
+
+def kill_pane(pane_id: str) -> Words:
+    """Return the command that ends this pane; with it the window and session that have no other."""
+    return ["kill-pane", "-t", pane_target(pane_id)]
 
 
 def kill_session(session: str) -> Words:

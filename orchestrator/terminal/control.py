@@ -155,11 +155,25 @@ class Control:
     ) -> Pane:
         """Make a detached session as `Server.new_session` does, in a tenth of the time."""
         made = self.run(*command.new_session(name, argv, cwd=cwd, columns=columns, rows=rows))
+        return self._settled(made, columns, rows, options)
+
+    def new_window(
+        self, session: str, argv: Sequence[str], *, cwd: Path, columns: int = COLUMNS, rows: int = ROWS
+    ) -> Pane:
+        """Add a window that runs `argv` to a session that exists, in the background."""
+        return self._settled(self.run(*command.new_window(session, argv, cwd=cwd)), columns, rows, None)
+
+    def _settled(self, made: list[str], columns: int, rows: int, options: Mapping[str, str] | None) -> Pane:
+        """Note the size of a new window and, where it was born with another, give it that size."""
         pane_id, pid, *size = made[0].split()
         grown = size != [str(columns), str(rows)]
         noted = [["set-option", "-w", "-t", pane_id, key, value] for key, value in (options or {}).items()]
         self.run(*command.settle(pane_id, columns=columns, rows=rows, resize=grown), *noted)
         return Pane(pane_id, int(pid))
+
+    def kill_pane(self, pane_id: str) -> None:
+        """End this pane, and the session if it was its last; its processes only get a SIGHUP."""
+        self.run(command.kill_pane(pane_id))
 
     def kill_session(self, session: str) -> None:
         """End exactly this session; its processes only get a SIGHUP."""

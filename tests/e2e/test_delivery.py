@@ -53,7 +53,7 @@ TEXTS = {
     "question": "?",
     "hash": "# heading\n\n- item\n- [ ] task",
 }
-MEGABYTE = "".join(f"{n:07d} é漢 the quick brown fox; #{{x}} $HOME\n" for n in range(21_000)).strip()
+MEGABYTE = "".join(f"{n:07d} é漢 the quick brown fox; #{{x}} $HOME\n" for n in range(24_000)).strip()
 
 
 @dataclass(frozen=True, slots=True)

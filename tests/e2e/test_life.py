@@ -129,11 +129,11 @@ def test_scale_twice_does_no_harm(fleet: Sandbox) -> None:
     assert {each["name"]: each["pid"] for each in fleet.json("ls")["workers"]} == pids
     fleet.out("scale", "1")
     fleet.out("scale", "1")
-    assert [fleet.worker(name)["phase"] for name in pids] == ["up", "stopped"]
+    until(lambda: [fleet.worker(name)["phase"] for name in pids] == ["up", "stopped"], 40, every=0.1)
     fleet.out("scale", "research=1", "coder=1", timeout=170)
     assert [fleet.worker(name)["phase"] for name in pids] == ["up", "up"]
     assert fleet.worker("coder-1")["pid"] == pids["coder-1"]
     for words in (["0x"], ["coder"], ["coder=-1"], ["65"], ["witch=1"]):
         assert fleet.run("scale", *words).returncode == 2, words
     fleet.out("scale", "0")
-    assert [fleet.worker(name)["phase"] for name in pids] == ["stopped", "stopped"]
+    until(lambda: [fleet.worker(name)["phase"] for name in pids] == ["stopped", "stopped"], 40, every=0.1)

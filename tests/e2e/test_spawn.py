@@ -45,7 +45,7 @@ def test_spawn_prints_a_table(three: Three) -> None:
         assert f"hermux-rehearsal at http://127.0.0.1:{port}/v1" in line
     assert lines[4] == "rehearsal model: scripted answers, no language model"
     assert "\x1b" not in three.printed.stdout
-    assert all(f"{name} ready after" in three.printed.stderr for name in NAMES)
+    assert all(f"{name} is ready" in three.printed.stderr for name in NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
