@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from orchestrator.fleet.action import Paste, Press, Take
 from orchestrator.fleet.events import Event, EventName
-from orchestrator.fleet.message import MessageKind, Method
+from orchestrator.fleet.message import MessageKind
 from orchestrator.fleet.observation import Taken
 from orchestrator.fleet.pen import Pen
 from orchestrator.fleet.worker import Activity, Flight, Head, Operation, OpKind, PromptKind, Worker

@@ -161,11 +161,9 @@ class Hands:
                 return worker.pane, control.respawn(worker.pane, argv, cwd=Path(spec.cwd))
             except TerminalError as error:  # a person closed it since the last look
                 log.info("%s: %s", worker.name, error)
-        size = {"columns": spec.columns, "rows": spec.rows}
-        if any(row.session == worker.name for row in control.panes()):
-            made = control.new_window(worker.name, argv, cwd=Path(spec.cwd), **size)
-        else:
-            made = control.new_session(worker.name, argv, cwd=Path(spec.cwd), **size)
+        exists = any(row.session == worker.name for row in control.panes())
+        make = control.new_window if exists else control.new_session
+        made = make(worker.name, argv, cwd=Path(spec.cwd), columns=spec.columns, rows=spec.rows)
         return made.pane_id, made.pid
 
     def _look(self, worker: Worker) -> list[Observation]:
