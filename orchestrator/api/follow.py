@@ -48,6 +48,10 @@ class Answer:
     """Files that were asked for and are there."""
 
 
+CHOICES_WITHIN = 1.5
+"""Seconds: the event of a dialog comes a moment before the screen that shows its choices is read."""
+
+
 class Follow:
     """One message that was just sent to a worker; make it before sending."""
 
@@ -154,7 +158,7 @@ class Follow:
                 f"{self.name} is held: {worker.get('why')}; {left}", hint=f"hermux why {self.name}"
             )
         waiting = worker.get("waiting")
-        if waiting:
+        if waiting and _readable(waiting):
             raise PersonNeeded(
                 dialog_text(self.name, waiting), hint=f"answer it there: hermux attach {self.name}"
             )
@@ -258,6 +262,12 @@ def _idle(worker: dict[str, Any] | None, seconds: float = IDLE) -> bool:
     if not worker or worker.get("word") not in ("ready", "failed") or worker.get("background"):
         return False
     return _for(worker, seconds)
+
+
+def _readable(waiting: dict[str, Any]) -> bool:
+    """Whether the dialog's choices were read off the screen, or there was time enough for it."""
+    since = float(waiting.get("since") or 0)
+    return bool(waiting.get("choices")) or time.time() - since > CHOICES_WITHIN
 
 
 def _for(worker: dict[str, Any], seconds: float) -> bool:

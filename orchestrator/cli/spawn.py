@@ -139,6 +139,8 @@ def scale(
     opened = open_fleet(fleet)
     order = Order(cwd=cwd, asked=Asked(endpoint, model, key_env))
     names = opened.scale(parse_wanted(wanted), order, wait=False, say=talker(quiet))
+    if not no_wait:
+        opened.stop([name for name in opened.names() if name not in names], say=talker(quiet))
     _finish(opened, names, wait=not no_wait, json=json, quiet=quiet, verbose=verbose)
 
 

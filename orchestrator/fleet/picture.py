@@ -13,11 +13,9 @@ from orchestrator.fleet.worker import DIALOGS, Activity, Phase, PromptKind, Work
 def activity(worker: Worker) -> tuple[Activity, str]:
     """Return what an `up` worker does and the witness: the newer of event and steady screen."""
     glance, talk = worker.glance, worker.talk
-    if glance is None:
-        return Activity.UNKNOWN, "process"
     if not talk.plugin:
-        return _by_screen(worker), "screen"
-    if worker.steady() and glance.kind is not PromptKind.UNKNOWN:
+        return _by_screen(worker), "screen" if glance else "process"
+    if glance is not None and worker.steady() and glance.kind is not PromptKind.UNKNOWN:
         seen = _by_screen(worker)
         if not (seen is Activity.READY and talk.busy):
             return seen, "screen" if glance.at > talk.heard + 1.0 else "event"
