@@ -21,9 +21,7 @@ from orchestrator.store import inbox
 from orchestrator.store.desired import DesiredWorker, edit_desired, load_desired
 from orchestrator.store.env import write_env
 from orchestrator.store.paths import FleetPaths
-
-KEY_VARIABLE = "OPENAI_API_KEY"
-"""The name under which Hermes gets the key: one that it strips from its tools' environment."""
+from orchestrator.store.redact import KEY_VARIABLE
 
 
 @dataclass(frozen=True, slots=True)

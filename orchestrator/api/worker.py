@@ -142,7 +142,11 @@ class Worker:
 
     def peek(self, lines: int = 30, *, history: bool = False, ansi: bool = False) -> str:
         """Return the last `lines` rows of the screen; raises TerminalError when the worker has none."""
-        return str(self.fleet.server().capture(self.name, lines, history=history, ansi=ansi))
+        from orchestrator.store.redact import keys_of, redact
+
+        where = str(self.state().get("pane") or self.name)
+        screen = str(self.fleet.server().capture(where, lines, history=history, ansi=ansi))
+        return redact(screen, keys_of(self.fleet.paths, [self.name]))
 
     def transcript(self, last: int = 0) -> list[dict[str, Any]]:
         """Return the recorded turns, oldest first: `turn`, `time`, `user`, `answer`, `tools`, …; at most 200."""

@@ -223,6 +223,7 @@ def _plan_live(pen: Pen) -> None:
     _plan_boot(pen)
     _plan_turn_end(pen)
     if pen.worker.phase in (Phase.UP, Phase.HELD):
+        deliver.make_way(pen)
         head = deliver.next_head(pen.worker, activity(pen.worker)[0], pen.now)
         if head is not None:
             deliver.begin(pen, head)

@@ -68,6 +68,19 @@ def closed(worker: Worker) -> str:
     return ""
 
 
+def make_way(pen: Pen) -> None:
+    """Put a message back for keys that a person asks for while other text stands beside it in the prompt.
+
+    Enter was not pressed, so Hermes cannot have it.
+    """
+    op = pen.worker.op
+    asked = any(head.kind in (MessageKind.KEYS, MessageKind.INTERRUPT) for head in pen.worker.queue)
+    if asked and op is not None and op.step in ("typing", "typed") and pen.worker.draft:
+        pen.end()
+        pen.move(op.message, back=True)
+        pen.note(f"message {op.message} put back", "a person works at the prompt", witness="screen")
+
+
 def begin(pen: Pen, head: Head) -> None:
     """Take up a message."""
     kind = {MessageKind.KEYS: OpKind.KEYS, MessageKind.INTERRUPT: OpKind.INTERRUPT}.get(

@@ -20,6 +20,7 @@ from orchestrator.fleet.action import (
 from orchestrator.fleet.observation import Autopsied, Gone, Launched, LaunchFailed, Swept
 from orchestrator.fleet.pen import Pen
 from orchestrator.fleet.spec import RestartPolicy
+from orchestrator.fleet.talk import TurnOutcome
 from orchestrator.fleet.worker import (
     Operation,
     OpKind,
@@ -36,6 +37,8 @@ SETTLE_WITHIN = 15.0
 AUTOPSY_AGAIN = 1.0
 AUTOPSY_TRIES = 5
 TERM_GRACE = 5.0
+CUT_OFF = 5.0
+"""Seconds between the interrupted end of a turn and the death that is taken for its cause."""
 KILL_AGAIN = 1.0
 SWEEP_AGAIN = 0.5
 SWEEP_TRIES = 12
@@ -77,7 +80,16 @@ def launched(pen: Pen, seen: Launched) -> None:
         return
     talk = pen.worker.talk
     fresh = replace(
-        talk, plugin=False, busy=False, turn="", error=None, waiting=None, children=(), owed=False, doing=""
+        talk,
+        plugin=False,
+        busy=False,
+        turn="",
+        error=None,
+        waiting=None,
+        children=(),
+        owed=False,
+        doing="",
+        last=None,
     )
     pen.set(
         life=seen.life,
@@ -110,7 +122,8 @@ def gone(pen: Pen, seen: Gone) -> None:
     worker = pen.worker
     deliver.drop_orders(pen)
     stopping = worker.op is not None and worker.op.kind is OpKind.STOP
-    busy, started = worker.talk.busy, worker.phase is not Phase.STARTING
+    busy = worker.talk.busy or _cut_off(worker, pen.now)
+    started = worker.phase is not Phase.STARTING
     pen.shelve()
     talk = replace(worker.talk, busy=False, waiting=None, children=(), owed=False, error=None, doing="")
     pen.set(life=None, talk=talk, glance=None, nudge=False)
@@ -124,6 +137,14 @@ def gone(pen: Pen, seen: Gone) -> None:
         _count_crash(pen, outcome, seen.last_words)
         pen.begin(OpKind.RECOVER, "sweep", SETTLE_WITHIN)
     _sweep(pen, signal.SIGTERM, 0)
+
+
+def _cut_off(worker: Worker, now: float) -> bool:
+    """Whether the turn that just ended was ended by the death itself: TERM and HUP interrupt it first."""
+    last = worker.talk.last
+    if last is None or last.outcome is not TurnOutcome.INTERRUPTED:
+        return False
+    return now - last.time <= CUT_OFF and now - worker.interrupted > 2 * CUT_OFF
 
 
 def _never_ready(seen: Gone) -> Outcome:

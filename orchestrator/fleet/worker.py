@@ -188,6 +188,10 @@ class Decision:
     witness: str
 
 
+MIXED_AFTER = 3.0
+"""Seconds after which text beside ours in the prompt is taken for a person's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Worker:
     """All that the supervisor knows of one worker, and all that it must not forget."""
@@ -251,8 +255,12 @@ class Worker:
         glance = self.glance
         if glance is None or glance.kind is not PromptKind.READY or glance.at <= self.talk.heard:
             return ""
-        ours = self.op is not None and self.op.kind in (OpKind.DELIVER, OpKind.STOP)
-        return "" if ours else glance.typed
+        op = self.op
+        if op is not None and op.kind is OpKind.DELIVER and op.flight is not None and glance.typed:
+            squashed = "".join(op.flight.line.split())
+            mixed = op.step in ("typing", "typed") and glance.at - op.since > MIXED_AFTER
+            return glance.typed if mixed and "".join(glance.own.split()) != squashed else ""
+        return "" if op is not None and op.kind in (OpKind.DELIVER, OpKind.STOP) else glance.typed
 
     def steady(self, seconds: float = 0.3) -> bool:
         """Whether two screens at least that far apart agree, with no event between or after."""

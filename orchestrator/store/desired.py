@@ -55,10 +55,13 @@ def load_desired(paths: FleetPaths) -> Desired:
     """Read what is wanted; an absent file is an empty fleet. Raises BadFile naming the file."""
     found = read_json(paths.desired)
     desired = Desired(paths.fleet)
-    for name, entry in ((found or {}).get("workers") or {}).items():
+    workers = {} if found is None else found.get("workers")
+    if not isinstance(workers, dict):
+        raise BadFile(f"{paths.desired}: `workers` is no object", hint="restore it from a backup")
+    for name, entry in workers.items():
         try:
             desired.workers[name] = _worker_from_dict(entry)
-        except (TypeError, ValueError, KeyError, AttributeError) as error:
+        except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
             raise BadFile(
                 f"{paths.desired}: worker {name!r}: {error!r}", hint="restore or remove that entry"
             ) from error

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from orchestrator.errors import NotReady
+
+LARGEST = 64 << 20
+"""Bytes; the largest file of ours is a message of a few megabytes."""
 
 
 class BadFile(NotReady):
@@ -46,20 +50,30 @@ def write_json(path: Path, obj: object, *, mode: int = 0o600, sync: bool = True)
 def read_json(path: Path) -> dict[str, Any] | None:
     """Return the object in a JSON file, None if there is no such file; raises BadFile otherwise."""
     try:
-        text = path.read_bytes()
+        text = _regular(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise BadFile(f"cannot read {path}: {error.strerror}") from error
     try:
         found = json.loads(text)
-    except ValueError as error:
-        raise BadFile(
-            f"{path} is not JSON: {error}", hint="restore it from a backup, or move it away"
-        ) from error
+    except (ValueError, RecursionError) as error:
+        raise BadFile(f"{path} is not JSON: {error}", hint="restore it from a backup") from error
     if not isinstance(found, dict):
-        raise BadFile(f"{path} holds no JSON object", hint="restore it from a backup, or move it away")
+        raise BadFile(f"{path} holds no JSON object", hint="restore it from a backup")
     return found
+
+
+def _regular(path: Path) -> bytes:
+    """Return the content of a regular file; a FIFO or a device would stop the reader for ever."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise BadFile(f"{path} is no regular file")
+        if status.st_size > LARGEST:
+            raise BadFile(f"{path} is larger than {LARGEST >> 20} MiB")
+        return file.read()
 
 
 def sync_directory(path: Path) -> None:

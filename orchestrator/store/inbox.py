@@ -6,6 +6,7 @@ typed reference points to.
 
 from __future__ import annotations
 
+import json
 import secrets
 import time
 from contextlib import suppress
@@ -168,7 +169,7 @@ def message_from_dict(raw: dict[str, Any]) -> Message:
     """Read a message file; raises KeyError, TypeError or ValueError when it is none."""
     if not isinstance(raw["text"], str):
         raise TypeError("text is no text")
-    raw["text"].encode()
+    json.dumps(raw, ensure_ascii=False).encode()  # a lone surrogate could not be written again
     return Message(
         id=str(raw["id"]),
         worker=str(raw["worker"]),
@@ -191,7 +192,7 @@ def _listed(paths: WorkerPaths, folder: Path) -> list[Message]:
             message = message_from_dict(data)
             if message.id != path.stem:
                 raise ValueError(f"its id is {message.id}")
-        except (BadFile, KeyError, TypeError, ValueError) as error:
+        except (BadFile, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             _reject(paths, path, error)
         else:
             found.append(message)

@@ -58,6 +58,14 @@ class FileLock:
             os.close(self._handle)
             self._handle = -1
 
+    def in_place(self) -> bool:
+        """Whether the file at the path is still the one that this object has locked."""
+        try:
+            there, ours = self.path.stat(), os.fstat(self._handle)
+        except OSError:
+            return False
+        return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+
     def holder(self) -> dict[str, Any] | None:
         """Return who holds the lock, None when nobody does.
 

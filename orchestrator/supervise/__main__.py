@@ -26,7 +26,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"fleet {options.fleet} is supervised already, by pid {holder.get('pid')}", file=sys.stderr)  # noqa: T201
         return 1
     try:
-        Supervisor(paths, linger=options.linger).run()
+        Supervisor(paths, lock, linger=options.linger).run()
     finally:
         lock.release()
     return 0

@@ -48,13 +48,19 @@ class Hands:
     """`terminal()` gives a control client that works, started again where the old one was lost."""
 
     def __init__(
-        self, paths: FleetPaths, sight: Sight, terminal: Callable[[], Control], *, env: Mapping[str, str]
+        self,
+        paths: FleetPaths,
+        sight: Sight,
+        terminal: Callable[[], Control],
+        *,
+        env: Mapping[str, str],
+        journal: Journal,
     ) -> None:
         self._paths = paths
         self._sight = sight
         self._terminal = terminal
         self._env = env
-        self.journal = Journal(paths.journal)
+        self.journal = journal
         self._references: dict[Path | None, bool] = {}
 
     def do(self, action: act.Action, worker: Worker) -> list[Observation]:

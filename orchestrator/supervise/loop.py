@@ -24,7 +24,10 @@ from orchestrator.fleet.observation import DesiredSeen, Gone, Launched, Observat
 from orchestrator.fleet.picture import picture, waiting
 from orchestrator.fleet.worker import Phase, Want, Worker
 from orchestrator.hermes.launch import read_exit
+from orchestrator.store.journal import Journal
+from orchestrator.store.lock import FileLock
 from orchestrator.store.paths import FleetPaths
+from orchestrator.store.redact import keys_of, redact
 from orchestrator.store.state import write_state
 from orchestrator.store.wake import drain, open_wake
 from orchestrator.supervise import adopt
@@ -56,8 +59,10 @@ REPEATABLE = (*QUIET, act.Autopsy, act.Sweep)
 class Supervisor:
     """One fleet's supervisor; the caller holds the fleet's supervisor lock."""
 
-    def __init__(self, paths: FleetPaths, *, linger: float = LINGER) -> None:
+    def __init__(self, paths: FleetPaths, lock: FileLock, *, linger: float = LINGER) -> None:
         self.paths = paths
+        self._lock = lock
+        self._keys: frozenset[str] = frozenset()
         self._linger = linger
         self._env = own_environment()
         self._selector = selectors.DefaultSelector()
@@ -76,7 +81,13 @@ class Supervisor:
             self._server.reload()
         self._control: Control | None = None
         self._sight = Sight(paths)
-        self._hands = Hands(paths, self._sight, self.terminal, env=self._env)
+        self._hands = Hands(
+            paths,
+            self._sight,
+            self.terminal,
+            env=self._env,
+            journal=Journal(paths.journal, redact=self._redact),
+        )
         self._rehearsal = Rehearsal(paths)
         self._fleet: dict[str, Worker] = {}
         self._entries: dict[str, tuple[Worker, dict[str, Any]]] = {}
@@ -150,6 +161,8 @@ class Supervisor:
         seen += self._sight.files(self._fleet)
         seen += self._panes(now, bool(seen))
         self._decide(seen)
+        if any(isinstance(each, DesiredSeen) for each in seen):
+            self._keys = keys_of(self.paths, self._fleet)
         self._status_line()
         self._rest(now)
 
@@ -195,6 +208,7 @@ class Supervisor:
             screen = self.terminal().capture(worker.life.pane)
             if read_exit(folder) is None:
                 row = next((r for r in self.terminal().panes() if r.pane_id == worker.life.pane), row)
+            screen = self._redact(screen)
             (folder / "screen.txt").write_text(screen)
         except (HermuxError, OSError) as error:
             log.warning("%s: its last screen could not be kept: %s", worker.name, error)
@@ -240,6 +254,9 @@ class Supervisor:
             actions += more
         return fleet, actions
 
+    def _redact(self, text: str) -> str:
+        return redact(text, self._keys)
+
     def _forget(self, name: str) -> None:
         self._sight.forget(name)
         self._entries.pop(name, None)
@@ -274,7 +291,7 @@ class Supervisor:
             "workers": {name: self._entry(worker) for name, worker in self._fleet.items()},
         }
         try:
-            write_state(self.paths, data)
+            write_state(self.paths, data, redact=self._redact)
         except OSError as error:
             log.error("state.json cannot be written: %s", error)
             return False
@@ -314,7 +331,14 @@ class Supervisor:
             log.warning("the status line: %s", error)
 
     def _rest(self, now: float) -> None:
-        """End when nothing has been wanted or alive for a while; the tmux server goes too."""
+        """End when nothing has been wanted or alive for a while; the tmux server goes too.
+
+        A supervisor whose lock file was removed or replaced ends at once: another may hold the new one.
+        """
+        if not self._lock.in_place():
+            log.error("%s is not the file that this supervisor has locked: it ends", self._lock.path)
+            self._ending = True
+            return
         if any(w.want is Want.RUN or w.life is not None or w.op is not None for w in self._fleet.values()):
             self._needed = now
         elif now - self._needed >= self._linger:

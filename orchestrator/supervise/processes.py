@@ -79,8 +79,23 @@ def of_worker(worker_dir: Path) -> list[Process]:
     return [
         p
         for pid, env in _environments()
-        if mark in env and _whole(mark, env) and pid != me and (p := Process.of(pid))
+        if mark in env and _whole(mark, env) and pid != me and not _shared(pid, env)
+        if (p := Process.of(pid))
     ]
+
+
+def _shared(pid: int, env: bytes) -> bool:
+    """Whether it is a terminal multiplexer's server, or runs inside one.
+
+    A tool may have started the server, but a person's sessions may live in it by now: such processes
+    carry the mark because the server handed its environment on. The worker itself has neither variable.
+    """
+    if any(b"\0" + name in b"\0" + env for name in (b"TMUX=", b"STY=", b"ZELLIJ=")):
+        return True
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().startswith(("tmux", "screen", "SCREEN", "zellij"))
+    except OSError:
+        return False
 
 
 def _whole(mark: bytes, env: bytes) -> bool:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from orchestrator.errors import HermuxError
 from orchestrator.fleet.observation import (
     DesiredSeen,
     Glanced,
@@ -61,7 +60,7 @@ class Sight:
             return []
         try:
             desired = load_desired(self._paths)
-        except HermuxError as error:
+        except Exception as error:  # whatever a person's editor left there, the fleet goes on
             log.error("desired.json is left as it was understood before: %s", error)
             self._desired_seen = stamp
             return []
