@@ -64,15 +64,15 @@ def remove(
 def put_aside(paths: FleetPaths, spec: WorkerSpec, root: Path) -> Path | None:
     """Move the files and the Hermes profile of a worker to the archive, its key left out.
 
-    Returns the folder, None when there was nothing. Raises UsageError for a profile that is not ours.
+    Returns the folder, None when there was nothing. A profile that lost our mark stays where it is.
     """
-    from orchestrator.hermes.home import archive_home, profile_dir
+    from orchestrator.hermes.home import archive_home, is_ours, profile_dir
 
     files, home = paths.worker(spec.name).dir, profile_dir(root, spec.hermes_profile)
     if not files.exists() and not home.exists():
         return None
     place = _place(paths, spec.name)
-    if home.exists():
+    if home.exists() and is_ours(root, spec.hermes_profile):
         archive_home(root, spec.hermes_profile, place)
     if files.exists():
         (files / "env").unlink(missing_ok=True)
@@ -85,9 +85,10 @@ def _archived(paths: FleetPaths, spec: WorkerSpec, root: Path) -> Removed:
 
 
 def _purged(paths: FleetPaths, spec: WorkerSpec, root: Path) -> Removed:
-    from orchestrator.hermes.home import remove_home
+    from orchestrator.hermes.home import is_ours, remove_home
 
-    remove_home(root, spec.hermes_profile)
+    if is_ours(root, spec.hermes_profile):
+        remove_home(root, spec.hermes_profile)
     shutil.rmtree(paths.worker(spec.name).dir, ignore_errors=True)
     return Removed(spec.name, None, spec.cwd)
 

@@ -33,6 +33,8 @@ INTERRUPT_WITHIN = 20.0
 INTERRUPT_APART = 2.5
 """Seconds between two interrupts: Hermes takes a second C-c within 2 s for a wish to leave."""
 KEYS_TRIES = 3
+SLACK = 1.0
+"""Seconds by which two readings of the machine's clock may seem to be out of order."""
 
 
 def squash(text: str) -> str:
@@ -291,7 +293,7 @@ def heard(pen: Pen, event: Event) -> None:
         return
     seen = str(event.data.get("sha256", ""))
     for flight in _on_its_way(pen.worker):
-        if event.offset > flight.offset and seen == flight.digest:
+        if event.offset > flight.offset and event.time >= flight.since - SLACK and seen == flight.digest:
             _seen(pen, flight, event, seen)
             return
     op = pen.worker.op

@@ -97,9 +97,22 @@ def has_learned(root: Path, profile: str) -> bool:
     return any(_has_content(home / part) for part in LEARNED)
 
 
+def is_ours(root: Path, profile: str) -> bool:
+    """Whether there is a profile that carries our mark."""
+    home = profile_dir(root, profile)
+    return bool(PROFILE_RULE.fullmatch(profile)) and not home.is_symlink() and (home / MARK).is_file()
+
+
 def archive_home(root: Path, profile: str, to: Path) -> Path:
-    """Move a profile of ours into the folder `to` and return where it is now."""
+    """Move a profile of ours into the folder `to` and return where it is now.
+
+    Hermes' logs and request dumps are left out: where an endpoint repeats a key in its errors, they
+    hold it (seen on 0.19.0).
+    """
     home = _ours(root, profile)
+    shutil.rmtree(home / "logs", ignore_errors=True)
+    for dump in home.rglob("request_dump_*.json"):
+        dump.unlink(missing_ok=True)
     target = to / profile
     to.mkdir(mode=0o700, parents=True, exist_ok=True)
     shutil.move(home, target)
@@ -115,7 +128,7 @@ def remove_home(root: Path, profile: str) -> None:
 def _ours(root: Path, profile: str) -> Path:
     """Return the folder of a profile that carries our mark; raise UsageError for any other."""
     home = profile_dir(root, profile)
-    if not PROFILE_RULE.fullmatch(profile) or home.is_symlink() or not (home / MARK).is_file():
+    if not is_ours(root, profile):
         raise UsageError(f"{home} was not made by hermux, so it is left as it is", hint=f"look at {home}")
     return home
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -12,6 +12,7 @@ from orchestrator.fleet.worker import Want
 from orchestrator.store.files import BadFile, read_json, write_json
 from orchestrator.store.lock import FileLock
 from orchestrator.store.paths import FleetPaths
+from orchestrator.store.state import read_state
 from orchestrator.store.wake import poke
 
 __all__ = [
@@ -52,10 +53,16 @@ class Desired:
 
 
 def load_desired(paths: FleetPaths) -> Desired:
-    """Read what is wanted; an absent file is an empty fleet. Raises BadFile naming the file."""
+    """Read what is wanted. Raises BadFile naming the file.
+
+    An absent file is an empty fleet, unless a supervisor has recorded workers: then what it knew
+    holds, so that a lost file does not stop a fleet.
+    """
     found = read_json(paths.desired)
     desired = Desired(paths.fleet)
-    workers = {} if found is None else found.get("workers")
+    if found is None:
+        return Desired(paths.fleet, _last_known(paths))
+    workers = found.get("workers")
     if not isinstance(workers, dict):
         raise BadFile(f"{paths.desired}: `workers` is no object", hint="restore it from a backup")
     for name, entry in workers.items():
@@ -66,6 +73,17 @@ def load_desired(paths: FleetPaths) -> Desired:
                 f"{paths.desired}: worker {name!r}: {error!r}", hint="restore or remove that entry"
             ) from error
     return desired
+
+
+def _last_known(paths: FleetPaths) -> dict[str, DesiredWorker]:
+    state = read_state(paths)
+    found = {}
+    for name, entry in (state.workers if state else {}).items():
+        memory = entry.get("memory") or {}
+        if memory.get("listed"):
+            with suppress(TypeError, ValueError, KeyError, AttributeError, OverflowError):
+                found[name] = _worker_from_dict(memory | {"stop": {"grace": memory.get("grace", GRACE)}})
+    return found
 
 
 @contextmanager

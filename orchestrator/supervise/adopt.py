@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from orchestrator.errors import HermuxError
+from orchestrator.fleet.events import EventName
 from orchestrator.fleet.memory import load
-from orchestrator.fleet.worker import Life, OpKind, Phase, Worker
-from orchestrator.store.paths import FleetPaths
+from orchestrator.fleet.message import Message, Method, digest
+from orchestrator.fleet.worker import Flight, Life, OpKind, Phase, Worker
+from orchestrator.hermes.feed import iter_events
+from orchestrator.store import inbox
+from orchestrator.store.desired import DesiredWorker, load_desired
+from orchestrator.store.paths import FleetPaths, WorkerPaths
 from orchestrator.store.state import read_state
 from orchestrator.terminal.pane import PaneRow
 from orchestrator.terminal.process import Process
@@ -28,9 +35,55 @@ def remembered(paths: FleetPaths) -> dict[str, Worker]:
     for name, entry in (state.workers if state else {}).items():
         try:
             found[name] = load(entry["memory"])
-        except (KeyError, TypeError, ValueError, StopIteration) as error:
-            log.error("%s: what was known of it cannot be understood (%r); it starts anew", name, error)
+        except Exception as error:  # whatever stands there
+            log.error("%s: what was known of it cannot be understood (%r)", name, error)
     return found
+
+
+def found_again(paths: FleetPaths, known: Mapping[str, Worker], rows: list[PaneRow]) -> dict[str, Worker]:
+    """Return the wanted workers of which nothing is remembered, as their own files and panes show them.
+
+    So a `state.json` that was lost or torn costs no conversation, no running turn and no message.
+    """
+    try:
+        wanted = load_desired(paths).workers
+    except HermuxError as error:
+        log.error("%s", error)
+        return {}
+    return {
+        name: _from_files(paths.worker(name), each, rows)
+        for name, each in wanted.items()
+        if name not in known
+    }
+
+
+def _from_files(paths: WorkerPaths, wanted: DesiredWorker, rows: list[PaneRow]) -> Worker:
+    numbers = [int(each.name) for each in paths.attempts.glob("*") if each.name.isdigit()]
+    events = list(iter_events(paths.dir))
+    requests = [event for event in events if event.name is EventName.REQUEST and event.main]
+    worker = Worker(
+        wanted.spec,
+        wanted.want,
+        wanted.generation,
+        wanted.grace,
+        renew=wanted.renew,
+        attempt=max(numbers, default=0),
+        session=requests[-1].session if requests else "",
+        flights=tuple(_in_doubt(message) for message in inbox.current(paths)),
+    )
+    for row in rows:
+        process = Process.of(row.pid)
+        if process and _runs(row.pid, paths.launch, worker.attempt):
+            life = Life(row.pane_id, process.pid, process.start, time.time())
+            log.info("%s: found alive in pane %s, attempt %d", worker.name, row.pane_id, worker.attempt)
+            return replace(worker, life=life, pane=row.pane_id, phase=Phase.STARTING)
+    return worker
+
+
+def _in_doubt(message: Message) -> Flight:
+    """A message that lies in `cur` and of which no more is known: an event, or the database, decides."""
+    expected = digest(message.text)
+    return Flight(message.id, message.kind, Method.PASTE, message.text, expected, 0, message.created, True)
 
 
 def adopt(worker: Worker, rows: list[PaneRow], script: Path) -> Worker:
@@ -49,7 +102,7 @@ def _launched_meanwhile(worker: Worker, rows: list[PaneRow], script: Path) -> Wo
         process = Process.of(row.pid)
         if row.session == worker.name and process and _runs(row.pid, script, worker.attempt):
             life = Life(row.pane_id, process.pid, process.start, worker.op.since if worker.op else 0.0)
-            return replace(worker, op=None, life=life, phase=Phase.STARTING, glance=None)
+            return replace(worker, op=None, life=life, pane=row.pane_id, phase=Phase.STARTING, glance=None)
     return replace(worker, op=None, phase=Phase.PENDING, why="the launch was cut short")
 
 

@@ -132,8 +132,9 @@ class Supervisor:
 
     def _take_over(self) -> None:
         """Adopt what runs; start nothing twice."""
-        known = adopt.remembered(self.paths)
         rows = self.terminal().panes()
+        known = adopt.remembered(self.paths)
+        known |= adopt.found_again(self.paths, known, rows)
         gone: list[Observation] = []
         for name, before in known.items():
             worker = adopt.adopt(before, rows, self.paths.worker(name).launch)
