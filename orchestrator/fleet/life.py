@@ -122,7 +122,8 @@ def gone(pen: Pen, seen: Gone) -> None:
     worker = pen.worker
     deliver.drop_orders(pen)
     stopping = worker.op is not None and worker.op.kind is OpKind.STOP
-    busy = worker.talk.busy or _cut_off(worker, pen.now)
+    cut_off = _cut_off(worker, pen.now)
+    busy = worker.talk.busy or cut_off
     started = worker.phase is not Phase.STARTING
     pen.shelve()
     talk = replace(worker.talk, busy=False, waiting=None, children=(), owed=False, error=None, doing="")
@@ -132,7 +133,7 @@ def gone(pen: Pen, seen: Gone) -> None:
         pen.set(phase=Phase.STOPPING)
         pen.begin(OpKind.STOP, "sweep", SETTLE_WITHIN)
     else:
-        pen.set(nudge=busy and worker.spec.nudge)
+        pen.set(nudge=busy and worker.spec.nudge, cut_off=cut_off)
         outcome = seen.outcome if started else _never_ready(seen)
         _count_crash(pen, outcome, seen.last_words)
         pen.begin(OpKind.RECOVER, "sweep", SETTLE_WITHIN)
@@ -200,7 +201,7 @@ def autopsied(pen: Pen, seen: Autopsied) -> None:
             f"conversation {pen.worker.session} goes on as {session or 'a new one'}",
             seen.problem or "that is what the database holds",
         )
-    nudge = seen.unfinished and (pen.worker.nudge or (held and pen.worker.spec.nudge))
+    nudge = (seen.unfinished or pen.worker.cut_off) and (pen.worker.nudge or (held and pen.worker.spec.nudge))
     pen.set(session=session, nudge=nudge and op.kind is OpKind.RECOVER)
     _settled(pen, op)
 

@@ -237,6 +237,8 @@ class Worker:
     not_before: float = 0.0
     nudge: bool = False
     """The crash interrupted a turn: tell the worker to go on when it is ready."""
+    cut_off: bool = False
+    """Hermes itself wrote an end of the turn that its death interrupted (TERM, HUP): none was reached."""
     tokens: int = 0
     """The last action token given out."""
     word: str = "pending"
