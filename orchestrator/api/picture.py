@@ -38,7 +38,8 @@ class Picture:
             return ""  # with nothing to run the supervisor ends by itself
         if self.supervisor is None:
             drawn = f"this picture is {span(self.age)} old" if self.time else "nothing was seen yet"
-            return f"no supervisor runs: {drawn} → hermux start '*' starts one"
+            wanted = [name for name, worker in self.workers.items() if worker.get("want") == "run"]
+            return f"no supervisor runs: {drawn} → hermux start {' '.join(wanted)}"
         if self.time and self.age > STALE:
             return f"the supervisor (pid {self.supervisor.get('pid')}) has been silent for {span(self.age)}"
         return ""

@@ -87,7 +87,7 @@ class Track:
     def _turn_start(self, event: Event) -> None:
         if event.turn == self.turn:
             self.attempt = event.attempt
-        elif not self.ended and event.attempt > self.attempt:
+        elif self.attempt and not self.ended and event.attempt > self.attempt:
             self.expected = 0
             self._go_on(event)
         elif self.ended and self.expected and DELEGATION in str(event.data.get("preview", "")):

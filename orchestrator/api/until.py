@@ -97,7 +97,7 @@ def _check(name: str, worker: dict[str, Any] | None, state: str) -> None:
     phase, word = worker.get("phase"), worker.get("word")
     if state in (word, phase) or not settled(worker):
         return
-    if phase == "held":
+    if phase == "held" or (word == "held" and not worker.get("operation")):
         raise WorkerFailed(f"{name} is held: {worker.get('why')}", hint=f"hermux why {name}")
     if worker.get("want") != "run" and state not in ("stopped", "stopping"):
         raise WorkerFailed(f"{name} is to be {worker.get('want')}", hint=f"hermux start {name}")

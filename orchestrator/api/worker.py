@@ -102,10 +102,10 @@ class Worker:
 
     def keys(self, keys: Sequence[str], *, sender: str = "api") -> str:
         """Have keys typed by their tmux names (`Enter`, `C-c`, `Escape`, `x`); returns the message id."""
+        from orchestrator.fleet.keys import check_keys
         from orchestrator.fleet.message import MessageKind
 
-        if not keys:
-            raise UsageError("no key was named", hint="for example: Enter, Escape, C-c")
+        check_keys(keys)
         return self._put(MessageKind.KEYS, keys=tuple(keys), sender=sender)
 
     def ask(

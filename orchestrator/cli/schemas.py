@@ -275,8 +275,7 @@ v                            number        the version, 1
 time                         number        seconds since the epoch
 worker                       string        the worker
 what                         string        transition, action, alert or supervisor
-from                         string        of a transition
-to                           string        of a transition
+attempt                      number        the worker's attempt at that time
 text                         string        what was done
 reason                       string        why
 cause                        string        what it was an answer to

@@ -88,7 +88,7 @@ def finish(
     if error is not None:
         data["error"] = error
     if receipt is not None:
-        data["receipt"] = receipt
+        data["receipt"] = receipt | {"changed": data.get("changed") or []}
     folder = paths.inbox_done if error is None else paths.inbox_failed
     write_json(folder / source.name, data)
     source.unlink(missing_ok=True)
@@ -135,11 +135,14 @@ def unsend(fleet: FleetPaths, message_id: str) -> Found:
     try:
         (paths.inbox_new / target.name).rename(target)
     except FileNotFoundError:
-        place = {"cur": "is being delivered", "done": "was delivered", "failed": "has failed"}
         now = look(paths, message_id)
+        place, error = (now.place, now.data.get("error")) if now else ("", "")
+        if error == "unsent":
+            raise UsageError(f"message {message_id} was taken back already") from None
+        told = {"cur": "is being delivered", "done": "was delivered", "failed": "has failed"}
         raise UsageError(
-            f"message {message_id} {place.get(now.place if now else '', 'is gone')}: it cannot be taken back",
-            hint=f"stop the turn with: hermux interrupt {found.worker}",
+            f"message {message_id} {told.get(place, 'is gone')}: it cannot be taken back",
+            hint=f"hermux interrupt {found.worker}  stops a running turn" if place in ("cur", "done") else "",
         ) from None
     write_json(target, found.data | {"error": "unsent"})
     return Found(found.worker, "failed", found.data | {"error": "unsent"})

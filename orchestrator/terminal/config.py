@@ -20,6 +20,8 @@ HISTORY_LINES = 5000
 """A history of 50,000 lines costs up to 120 MB a pane and 29 ms a capture (tmux 3.3a)."""
 FLEET_OPTION = "@hermux_fleet"
 """Marks the server as ours, with the fleet's name."""
+ROOT_OPTION = "@hermux_root"
+"""The folder of the fleet that the server belongs to: another home's fleet of the same name has another."""
 STATUS_OPTION = "@hermux_status"
 
 COUNT_BELL = 'set-option -w -F @bells "#{e|+:#{?@bells,#{@bells},0},1}"'
@@ -38,7 +40,9 @@ def write_config(
     path: Path, *, fleet: str, prefix: str = PREFIX, env: Mapping[str, str] | None = None
 ) -> bool:
     """Write the configuration to `path` (0600, atomically) and return whether that changed the file."""
-    text = render_config(fleet=fleet, prefix=prefix, env=os.environ if env is None else env)
+    text = render_config(
+        fleet=fleet, prefix=prefix, root=path.absolute().parent, env=os.environ if env is None else env
+    )
     if path.is_file() and path.read_text() == text:
         return False
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
@@ -48,10 +52,10 @@ def write_config(
     return True
 
 
-def render_config(*, fleet: str, prefix: str = PREFIX, env: Mapping[str, str]) -> str:
+def render_config(*, fleet: str, root: Path, prefix: str = PREFIX, env: Mapping[str, str]) -> str:
     """Return the configuration as text; `env` tells which terminal descriptions exist."""
     term = first_known(("tmux-256color", "screen-256color", "screen"), env)
-    lines = [*_server(term), *_keys(prefix), *_windows(), *_status(fleet, prefix), *_hooks()]
+    lines = [*_server(term), *_keys(prefix), *_windows(), *_status(fleet, root, prefix), *_hooks()]
     return "# Written by hermux at every start; changes are lost.\n" + "\n".join(lines) + "\n"
 
 
@@ -97,10 +101,11 @@ def _windows() -> list[str]:
     ]
 
 
-def _status(fleet: str, prefix: str) -> list[str]:
+def _status(fleet: str, root: Path, prefix: str) -> list[str]:
     right = f"#{{?pane_dead,{ENDED},#{{{STATUS_OPTION}}}}} | detach: {prefix.replace('C-', 'Ctrl-')} then d "
     return [
         f"set -g {FLEET_OPTION} {quote(fleet)}",
+        f"set -g {ROOT_OPTION} {quote(str(root))}",
         f'set -goq {STATUS_OPTION} ""',  # -o: a text that is shown stays over a reload
         "set -g status on",
         "set -g status-interval 2",  # seconds; a new text redraws it at once, a death does not

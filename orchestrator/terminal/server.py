@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from orchestrator.errors import TerminalError
 from orchestrator.terminal import command
 from orchestrator.terminal.binary import find_tmux
-from orchestrator.terminal.config import COLUMNS, FLEET_OPTION, ROWS
+from orchestrator.terminal.config import COLUMNS, FLEET_OPTION, ROOT_OPTION, ROWS
 from orchestrator.terminal.environment import attach_env, server_env
 from orchestrator.terminal.pane import KEEP_ALIVE, Liveness, Pane
 from orchestrator.terminal.process import Process, load, load_text, save
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from orchestrator.terminal.call import Call, DeadlineServer
 
 _SLEEP_FOR_EVER = ("sleep", "999999999")
+_WHOSE = f"#{{pid}} #{{{FLEET_OPTION}}} #{{{ROOT_OPTION}}}"
 _NO_SERVER = ("no server running on", "No such file or directory", "Connection refused")
 
 
@@ -104,12 +105,15 @@ class Server:
         Raises TerminalError only when the server that answers was not started by hermux.
         """
         try:
-            answer = self._call("display-message", "-p", f"#{{pid}} #{{{FLEET_OPTION}}}", timeout=timeout)
+            answer = self._call("display-message", "-p", _WHOSE, timeout=timeout)
         except TerminalError:
             return Liveness.UNKNOWN
         pid, _, mark = (answer.stdout or [""])[0].partition(" ")
-        if pid.isdigit() and not mark:
+        fleet, _, root = mark.partition(" ")
+        if pid.isdigit() and not fleet:
             raise self._foreign()
+        if pid.isdigit() and root != str(self.config.parent):
+            raise self._of_another(root)
         if pid.isdigit():
             self._remember(int(pid))
             return Liveness.ALIVE
@@ -238,6 +242,12 @@ class Server:
         """Return whether the keep-alive session exists, made again if somebody killed it."""
         there = self._call("has-session", "-t", command.session_target(KEEP_ALIVE), timeout=2.0)
         return not there.returncode or not self._start()
+
+    def _of_another(self, root: str) -> TerminalError:
+        return TerminalError(
+            f"the tmux server on {self.socket_path} belongs to the fleet in {root}",
+            hint="choose another fleet name (-F NAME or HERMUX_FLEET), or another TMUX_TMPDIR",
+        )
 
     def _foreign(self) -> TerminalError:
         return TerminalError(

@@ -129,6 +129,6 @@ def test_terminal_descriptions_in_hexadecimal_folders(tmp_path: Path) -> None:
 
 
 def test_the_configuration_names_no_file_of_the_users() -> None:
-    text = render_config(fleet="night", env={"HOME": "/nowhere"})
+    text = render_config(fleet="night", root=Path("/nowhere/night"), env={"HOME": "/nowhere"})
     assert "source" not in text and "window-size manual" not in text
     assert "set -g @hermux_fleet night" in text

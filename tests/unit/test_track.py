@@ -98,3 +98,18 @@ def test_what_ended_the_turn() -> None:
     assert tracked(START, event(EventName.TURN_END, interrupted=True)).interrupted
     assert tracked(START, event(EventName.TURN_END, failed=True)).failed
     assert tracked(START, event(EventName.TOOL_START, platform="", tool="patch")).wrote
+
+
+def test_a_turn_that_stood_before_it_in_the_queue_is_not_its_own() -> None:
+    """`ask` reads from the moment of asking, so it may see the whole of an older turn first."""
+    older = (event(EventName.TURN_START, "t0"), event(EventName.TURN_END, "t0", completed=True))
+    track = tracked(*older)
+    assert track.turn == "t1" and not track.done
+    track.add(START)
+    track.add(END)
+    assert track.done and track.turns == ["t1"]
+
+
+def test_a_turn_that_a_crash_cut_off_goes_on_in_the_next_attempt() -> None:
+    track = tracked(START, event(EventName.TURN_START, "t2", attempt=2))
+    assert not track.done and track.turn == "t2"
