@@ -90,6 +90,7 @@ def launched(pen: Pen, seen: Launched) -> None:
         owed=False,
         doing="",
         last=None,
+        cut=False,
     )
     pen.set(
         life=seen.life,
@@ -143,6 +144,8 @@ def gone(pen: Pen, seen: Gone) -> None:
 def _cut_off(worker: Worker, now: float) -> bool:
     """Whether the turn that just ended was ended by the death itself: TERM and HUP interrupt it first."""
     last = worker.talk.last
+    if worker.talk.cut:
+        return True
     if last is None or last.outcome is not TurnOutcome.INTERRUPTED:
         return False
     return now - last.time <= CUT_OFF and now - worker.interrupted > 2 * CUT_OFF

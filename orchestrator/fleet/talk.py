@@ -68,6 +68,8 @@ class Talk:
     """Delegated work was begun and Hermes has not yet begun the turn that takes in its results."""
     doing: str = ""
     last: LastTurn | None = None
+    cut: bool = False
+    """A signal interrupted the last turn: Hermes 0.19 then asks the model with "received signal 15"."""
     heard: float = 0.0
     """Time of the newest event."""
     offset: int = 0
@@ -120,8 +122,9 @@ def _of_main(talk: Talk, event: Event) -> bool:
 def _main(talk: Talk, event: Event) -> Talk:
     match event.name:
         case EventName.TURN_START | EventName.REQUEST:
-            if event.name is EventName.TURN_START and _takes_in_children(event):
-                talk = replace(talk, owed=bool(talk.children))
+            if event.name is EventName.TURN_START:
+                owed = bool(talk.children) if _takes_in_children(event) else talk.owed
+                talk = replace(talk, owed=owed, cut=_by_signal(talk, event))
             return replace(talk, busy=True, turn=event.turn, error=None, waiting=None, doing="thinking")
         case EventName.RESPONSE:
             return replace(talk, busy=True, turn=event.turn, error=None, doing="thinking")
@@ -157,6 +160,11 @@ def end_turn(talk: Talk, time: float, outcome: TurnOutcome, *, turn: str = "") -
 def _takes_in_children(event: Event) -> bool:
     """Hermes begins this turn by itself when delegated work is complete (0.19.0 to 0.22.2)."""
     return "[ASYNC DELEGATION" in str(event.data.get("preview", ""))
+
+
+def _by_signal(talk: Talk, event: Event) -> bool:
+    interrupted = talk.last is not None and talk.last.outcome is TurnOutcome.INTERRUPTED
+    return interrupted and str(event.data.get("preview", "")).startswith("received signal ")
 
 
 def _outcome(event: Event) -> TurnOutcome:
