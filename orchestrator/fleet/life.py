@@ -239,7 +239,7 @@ def swept(pen: Pen, seen: Swept) -> None:
     if seen.left:
         pen.note(f"{seen.left} processes could not be ended", "they ignore KILL or are not ours to kill")
     worker = pen.worker
-    if worker.flights or worker.nudge or not worker.session:
+    if worker.flights or worker.nudge or not (worker.session or worker.talk.plugin):
         pen.change(tries=0)
         _autopsy(pen)
     else:  # the events leave no question, and the answer would cost milliseconds

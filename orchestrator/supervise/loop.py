@@ -159,8 +159,10 @@ class Supervisor:
     def _turn(self) -> None:
         now = time.time()
         seen: list[Observation] = [self._death(self._fleet[name]) for name in self._deaths.dead()]
-        seen += self._sight.files(self._fleet)
-        seen += self._panes(now, bool(seen))
+        died = bool(seen)
+        seen = [*self._sight.files(self._fleet), *seen]  # what it said last comes before its death
+        if not died:
+            seen += self._panes(now, bool(seen))
         self._decide(seen)
         if any(isinstance(each, DesiredSeen) for each in seen):
             self._keys = keys_of(self.paths, self._fleet)
