@@ -16,7 +16,7 @@ from orchestrator.fleet.events import Event, EventName
 from orchestrator.fleet.message import MessageKind
 from orchestrator.fleet.observation import Taken
 from orchestrator.fleet.pen import Pen
-from orchestrator.fleet.worker import Activity, Flight, Head, Operation, OpKind, PromptKind, Worker
+from orchestrator.fleet.worker import Activity, Flight, Glance, Head, Operation, OpKind, PromptKind, Worker
 
 ENTER_AFTER = 0.2
 """Seconds between text and Enter: Hermes takes an Enter within 50 ms of a change for a newline."""
@@ -30,6 +30,8 @@ WIPE = ("C-u",) * 10
 """Removes a first paste that arrives late: what is queued in the terminal is read in order."""
 TAKE_WITHIN = 60.0
 INTERRUPT_WITHIN = 20.0
+INTERRUPT = ("Space", "C-c")
+"""C-c at an idle empty prompt would end Hermes; the blank before it makes that a cleared line."""
 INTERRUPT_APART = 2.5
 """Seconds between two interrupts: Hermes takes a second C-c within 2 s for a wish to leave."""
 KEYS_TRIES = 3
@@ -262,7 +264,7 @@ def _interrupt(pen: Pen, flight: Flight) -> None:
     if glance is not None and recent and glance.kind is PromptKind.BUSY and not glance.typed:
         pen.step("pressed", INTERRUPT_WITHIN, flight=replace(flight, entered=True), acted=pen.now)
         pen.set(interrupted=pen.now)
-        pen.act(Press, "the turn is running and the prompt is empty", keys=("Space", "C-c"))
+        pen.act(Press, "the turn is running and the prompt is empty", keys=INTERRUPT)
         pen.note("interrupting the turn", "asked for by a person", witness="screen")
         return
     pen.end()
@@ -282,9 +284,18 @@ def _pressed(pen: Pen, op: Operation) -> None:
     if glance.at > op.acted and glance.kind is PromptKind.READY and pen.worker.steady():
         pen.end()
         pen.finish(flight)
+    elif _still_busy(glance, op) and pen.now - op.acted >= INTERRUPT_APART + 0.5:
+        pen.set(interrupted=pen.now)
+        pen.change(acted=pen.now, tries=op.tries + 1)
+        pen.act(Press, "the turn goes on: Hermes 0.22 overhears a C-c in its first moment", keys=INTERRUPT)
     elif pen.now >= op.deadline:
         pen.end()
         pen.move(flight.message, error=f"no end of the turn within {INTERRUPT_WITHIN:.0f} s after Space C-c")
+
+
+def _still_busy(glance: Glance, op: Operation) -> bool:
+    fresh = glance.at > op.acted + INTERRUPT_APART
+    return fresh and glance.kind is PromptKind.BUSY and not glance.typed.strip() and op.tries < 2
 
 
 def heard(pen: Pen, event: Event) -> None:
