@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from orchestrator.fleet import orders
 from orchestrator.fleet.action import Paste, Press, Take
 from orchestrator.fleet.events import Event, EventName
 from orchestrator.fleet.message import MessageKind
 from orchestrator.fleet.observation import Taken
 from orchestrator.fleet.pen import Pen
-from orchestrator.fleet.worker import Activity, Flight, Glance, Head, Operation, OpKind, PromptKind, Worker
+from orchestrator.fleet.worker import Activity, Flight, Head, Operation, OpKind, PromptKind, Worker
 
 ENTER_AFTER = 0.2
 """Seconds between text and Enter: Hermes takes an Enter within 50 ms of a change for a newline."""
@@ -29,11 +30,6 @@ PASTE_AGAIN = 15.0
 WIPE = ("C-u",) * 10
 """Removes a first paste that arrives late: what is queued in the terminal is read in order."""
 TAKE_WITHIN = 60.0
-INTERRUPT_WITHIN = 20.0
-INTERRUPT = ("Space", "C-c")
-"""C-c at an idle empty prompt would end Hermes; the blank before it makes that a cleared line."""
-INTERRUPT_APART = 2.5
-"""Seconds between two interrupts: Hermes takes a second C-c within 2 s for a wish to leave."""
 KEYS_TRIES = 3
 SLACK = 1.0
 """Seconds by which two readings of the machine's clock may seem to be out of order."""
@@ -51,7 +47,7 @@ def next_head(worker: Worker, activity: Activity, now: float) -> Head | None:
     for head in worker.queue:
         if head.kind is MessageKind.KEYS:
             return head
-        if head.kind is MessageKind.INTERRUPT and now - worker.interrupted >= INTERRUPT_APART:
+        if head.kind is MessageKind.INTERRUPT and now - worker.interrupted >= orders.INTERRUPT_APART:
             return head
     texts = [head for head in worker.queue if head.kind in (MessageKind.TEXT, MessageKind.SLASH)]
     free = activity in (Activity.READY, Activity.BACKGROUND) and not closed(worker)
@@ -111,9 +107,9 @@ def taken(pen: Pen, seen: Taken) -> None:
     )
     match op.kind:
         case OpKind.KEYS:
-            _press_keys(pen, flight, seen.keys)
+            orders.press_keys(pen, flight, seen.keys)
         case OpKind.INTERRUPT:
-            _interrupt(pen, flight)
+            orders.interrupt(pen, flight)
         case _:
             _paste(pen, flight)
 
@@ -134,7 +130,7 @@ def advance(pen: Pen) -> None:
         case "entered":
             _entered(pen, op)
         case "pressed":
-            _pressed(pen, op)
+            orders.pressed(pen, op)
         case "accepted" if pen.now >= op.deadline and not pen.worker.talk.busy and op.flight:
             pen.end()
             pen.finish(op.flight)
@@ -251,53 +247,6 @@ def _screen_is_enough(worker: Worker, flight: Flight) -> bool:
     return not worker.talk.plugin and worker.glance is not None and worker.glance.kind is PromptKind.BUSY
 
 
-def _press_keys(pen: Pen, flight: Flight, keys: tuple[str, ...]) -> None:
-    pen.end()
-    pen.act(Press, "a person asked for these keys", keys=keys)
-    pen.finish(flight)
-    pen.note(f"pressed {' '.join(keys)}", "asked for by `hermux keys`")
-
-
-def _interrupt(pen: Pen, flight: Flight) -> None:
-    glance = pen.worker.glance
-    recent = glance is not None and pen.now - glance.at < 1.5
-    if glance is not None and recent and glance.kind is PromptKind.BUSY and not glance.typed:
-        pen.step("pressed", INTERRUPT_WITHIN, flight=replace(flight, entered=True), acted=pen.now)
-        pen.set(interrupted=pen.now)
-        pen.act(Press, "the turn is running and the prompt is empty", keys=INTERRUPT)
-        pen.note("interrupting the turn", "asked for by a person", witness="screen")
-        return
-    pen.end()
-    if glance is not None and glance.kind in (PromptKind.READY,):
-        pen.finish(flight)
-        pen.note("nothing to interrupt", "no turn is running", witness="screen")
-        return
-    why = f"the pane shows {glance.kind if glance else 'nothing'}: an interrupt could answer or exit"
-    pen.move(flight.message, error=why)
-    pen.note("interrupt refused", why, witness="screen")
-
-
-def _pressed(pen: Pen, op: Operation) -> None:
-    glance, flight = pen.worker.glance, op.flight
-    if flight is None or glance is None:
-        return
-    if glance.at > op.acted and glance.kind is PromptKind.READY and pen.worker.steady():
-        pen.end()
-        pen.finish(flight)
-    elif _still_busy(glance, op) and pen.now - op.acted >= INTERRUPT_APART + 0.5:
-        pen.set(interrupted=pen.now)
-        pen.change(acted=pen.now, tries=op.tries + 1)
-        pen.act(Press, "the turn goes on: Hermes 0.22 overhears a C-c in its first moment", keys=INTERRUPT)
-    elif pen.now >= op.deadline:
-        pen.end()
-        pen.move(flight.message, error=f"no end of the turn within {INTERRUPT_WITHIN:.0f} s after Space C-c")
-
-
-def _still_busy(glance: Glance, op: Operation) -> bool:
-    fresh = glance.at > op.acted + INTERRUPT_APART
-    return fresh and glance.kind is PromptKind.BUSY and not glance.typed.strip() and op.tries < 2
-
-
 def heard(pen: Pen, event: Event) -> None:
     """Match an event against what is on its way."""
     if event.name not in (EventName.TURN_START, EventName.REQUEST) or not event.main:
@@ -337,14 +286,6 @@ def _seen(pen: Pen, flight: Flight, event: Event, seen: str) -> None:
 def _on_its_way(worker: Worker) -> tuple[Flight, ...]:
     op = worker.op
     return (*worker.flights, op.flight) if op is not None and op.flight is not None else worker.flights
-
-
-def drop_orders(pen: Pen) -> None:
-    """Fail the keys and interrupts that wait: they were meant for the screen that has gone."""
-    for head in pen.worker.queue:
-        if head.kind in (MessageKind.KEYS, MessageKind.INTERRUPT):
-            pen.move(head.id, error="the process that it was meant for has ended")
-    pen.set(queue=tuple(h for h in pen.worker.queue if h.kind in (MessageKind.TEXT, MessageKind.SLASH)))
 
 
 def settle(pen: Pen, stored: dict[str, str], problem: str = "") -> bool:

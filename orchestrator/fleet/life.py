@@ -6,7 +6,7 @@ import signal
 from dataclasses import replace
 from zlib import crc32
 
-from orchestrator.fleet import deliver
+from orchestrator.fleet import deliver, orders
 from orchestrator.fleet.action import (
     Autopsy,
     CloseSession,
@@ -121,7 +121,7 @@ def gone(pen: Pen, seen: Gone) -> None:
     if seen.attempt != pen.worker.attempt or pen.worker.life is None:
         return
     worker = pen.worker
-    deliver.drop_orders(pen)
+    orders.drop_orders(pen)
     stopping = worker.op is not None and worker.op.kind is OpKind.STOP
     cut_off = _cut_off(worker, pen.now)
     busy = worker.talk.busy or cut_off
