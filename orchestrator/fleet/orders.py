@@ -55,7 +55,7 @@ def pressed(pen: Pen, op: Operation) -> None:
     elif _still_busy(glance, op) and pen.now - op.acted >= INTERRUPT_APART + 0.5:
         pen.set(interrupted=pen.now)
         pen.change(acted=pen.now, tries=op.tries + 1)
-        pen.act(Press, "the turn goes on: Hermes 0.22 overhears a C-c in its first moment", keys=INTERRUPT)
+        pen.act(Press, "the turn goes on: the C-c was not heard", keys=INTERRUPT)
     elif pen.now >= op.deadline:
         pen.end()
         pen.move(flight.message, error=f"no end of the turn within {INTERRUPT_WITHIN:.0f} s after Space C-c")
