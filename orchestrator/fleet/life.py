@@ -20,7 +20,7 @@ from orchestrator.fleet.action import (
 from orchestrator.fleet.observation import Autopsied, Gone, Launched, LaunchFailed, Swept
 from orchestrator.fleet.pen import Pen
 from orchestrator.fleet.spec import RestartPolicy
-from orchestrator.fleet.talk import TurnOutcome
+from orchestrator.fleet.talk import Talk, TurnOutcome
 from orchestrator.fleet.worker import (
     Operation,
     OpKind,
@@ -79,18 +79,12 @@ def launched(pen: Pen, seen: Launched) -> None:
     if seen.attempt != pen.worker.attempt:
         return
     talk = pen.worker.talk
-    fresh = replace(
-        talk,
-        plugin=False,
-        busy=False,
-        turn="",
-        error=None,
-        waiting=None,
-        children=(),
-        owed=False,
-        doing="",
-        last=None,
-        cut=False,
+    fresh = Talk(
+        heard=talk.heard,
+        offset=talk.offset,
+        turns=talk.turns,
+        tokens_in=talk.tokens_in,
+        tokens_out=talk.tokens_out,
     )
     pen.set(
         life=seen.life,

@@ -18,7 +18,7 @@ from typing import Any
 
 from orchestrator.errors import HermuxError, TerminalError
 from orchestrator.fleet import action as act
-from orchestrator.fleet.decide import Fleet, decide, next_look
+from orchestrator.fleet.decide import BOOT_LATE, Fleet, decide, next_look
 from orchestrator.fleet.memory import dump
 from orchestrator.fleet.observation import DesiredSeen, Gone, Launched, Observation
 from orchestrator.fleet.picture import picture, waiting
@@ -309,15 +309,17 @@ class Supervisor:
         return known[1]
 
     def _alerts(self, now: float) -> list[dict[str, Any]]:
+        """Return what needs a look; `since` is when the worker's state began, epoch seconds."""
         found = []
-        for name, worker in self._fleet.items():
+        for worker in self._fleet.values():
+            late = now - worker.life.launched if worker.life and worker.phase is Phase.STARTING else 0.0
             if worker.phase is Phase.UP and not worker.talk.plugin:
-                found.append({"text": f"{name}: the plugin is silent, it works on the screen alone"})
-            if worker.phase is Phase.STARTING and worker.life and now - worker.life.launched > 120:
-                found.append({"text": f"{name}: not ready after {now - worker.life.launched:.0f} s"})
+                found.append((worker, "the plugin is silent, it works on the screen alone"))
+            if late > BOOT_LATE:
+                found.append((worker, f"not ready after {late:.0f} s"))
             if worker.phase is Phase.HELD or worker.pause:
-                found.append({"text": f"{name}: held: {worker.hold or worker.pause or worker.why}"})
-        return found
+                found.append((worker, f"held: {worker.hold or worker.pause or worker.why}"))
+        return [{"text": f"{worker.name}: {text}", "since": worker.since} for worker, text in found]
 
     def _status_line(self) -> None:
         """Tell whoever is attached how the fleet stands and who waits for a person."""
