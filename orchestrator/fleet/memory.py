@@ -1,4 +1,4 @@
-"""The worker's whole state to plain data and back, so that a killed supervisor forgets nothing."""
+"""Values of the core to plain data and back, so that a killed supervisor forgets nothing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from functools import cache
 from typing import Any
 
 from orchestrator.fleet.worker import Worker
+
+T = typing.TypeVar("T")
 
 
 def dump(worker: Worker) -> dict[str, Any]:
@@ -29,12 +31,20 @@ def _plain(value: Any) -> Any:
     return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
 
 
-def load(data: dict[str, Any]) -> Worker:
+def load(data: Mapping[str, Any]) -> Worker:
     """Return the worker that `dump` gave; unknown fields of a newer version are ignored.
 
     Raises ValueError, TypeError or KeyError when the data is no worker.
     """
-    return typing.cast(Worker, _build(Worker, data))
+    return build(Worker, data)
+
+
+def build(kind: type[T], data: Mapping[str, Any]) -> T:
+    """Return a dataclass from its plain data: unknown fields are ignored, missing ones get their defaults.
+
+    Raises ValueError, TypeError, KeyError or AttributeError when the data is no such thing.
+    """
+    return typing.cast(T, _build(kind, data))
 
 
 @cache

@@ -12,6 +12,17 @@ DAY = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
+class WorktreeFiles:
+    """What a new worktree needs beside what git checks out. Paths and globs are relative to the repository."""
+
+    copy: tuple[str, ...] = ()
+    link: tuple[str, ...] = ()
+    """Linked, so all worktrees share them: caches."""
+    setup: str = ""
+    """Run once in the worktree before the worker's first start."""
+
+
+@dataclass(frozen=True, slots=True)
 class Role:
     """What `profiles/<role>/` says about a kind of worker."""
 
@@ -31,5 +42,6 @@ class Role:
     nudge: bool = True
     """Tell a worker that was interrupted by a crash to go on."""
     restart: RestartPolicy = field(default_factory=RestartPolicy)
+    worktree: WorktreeFiles = field(default_factory=WorktreeFiles)
     source: str = ""
     """The folder it was read from."""

@@ -53,6 +53,20 @@ class RestartPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class Worktree:
+    """A git worktree that hermux made for one worker. Paths are absolute."""
+
+    repo: str
+    """The top of the checkout that it was made from: the user's."""
+    path: str
+    """The top of the worktree; the worker's `cwd` is this folder or one below it."""
+    branch: str
+    """`hermux/<fleet>/<worker>`, without `refs/heads/`."""
+    base: str
+    """The commit that it began at, as a full hash."""
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerSpec:
     """Everything a worker is started from, except its key (which stays in `env`, mode 0600)."""
 
@@ -72,6 +86,15 @@ class WorkerSpec:
     """The program to run; "" = whichever is found at the start."""
     hermes_root: str = ""
     """The folder whose `profiles/` holds the worker's; "" = the supervisor's own `HERMES_HOME` rule."""
+    user_profile: bool = False
+    """`hermes_profile` is one that the user had before: only our plugin is ever written into it."""
+    fallback: tuple[Endpoint, ...] = ()
+    """Asked in turn when the endpoint gives no answer; Hermes itself switches."""
+    worktree: Worktree | None = None
+    setup: str = ""
+    """A shell command that has to succeed once, in `cwd`, before the first start of Hermes."""
+    port: int = 0
+    """`$PORT`: unique among the workers of all fleets of this home, and kept; 0 = none."""
     nudge: bool = True
     """Tell a worker that was interrupted by a crash to go on."""
     restart: RestartPolicy = field(default_factory=RestartPolicy)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from orchestrator.fleet.spec import Endpoint, EndpointKind, RestartPolicy, WorkerSpec
+from orchestrator.fleet.memory import build
+from orchestrator.fleet.spec import WorkerSpec
 from orchestrator.fleet.worker import Want
 from orchestrator.store.files import BadFile, read_json, write_json
 from orchestrator.store.lock import FileLock
@@ -124,18 +125,7 @@ def spec_from_dict(raw: Mapping[str, Any]) -> WorkerSpec:
 
     Raises KeyError, TypeError or ValueError when a value that a worker cannot do without is missing or bad.
     """
-    known = _known(WorkerSpec, raw)
-    endpoint = _known(Endpoint, known["endpoint"])
-    endpoint["kind"] = EndpointKind(endpoint.get("kind", EndpointKind.OPENAI))
-    known["endpoint"] = Endpoint(**endpoint)
-    known["restart"] = RestartPolicy(**_known(RestartPolicy, known.get("restart") or {}))
-    known["toolsets"] = tuple(known.get("toolsets") or ())
-    return WorkerSpec(**known)
-
-
-def _known(kind: type, raw: Mapping[str, Any]) -> dict[str, Any]:
-    names = {each.name for each in fields(kind)}
-    return {key: value for key, value in raw.items() if key in names}
+    return build(WorkerSpec, raw)
 
 
 def _worker_from_dict(entry: Mapping[str, Any]) -> DesiredWorker:

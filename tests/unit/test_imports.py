@@ -13,8 +13,9 @@ BASE = {"errors", "version"}
 MAY_IMPORT = {
     "": {"api"} | BASE,
     "__main__": {"cli"} | BASE,
-    "api": {"store", "fleet", "hermes", "health", "terminal"} | BASE,
+    "api": {"store", "fleet", "hermes", "health", "terminal", "git", "doctor"} | BASE,
     "cli": {"api", "fleet"} | BASE,
+    "doctor": {"store", "fleet", "hermes", "health", "terminal"} | BASE,
     "errors": set(),
     "fleet": {"errors"},
     "git": {"errors"},
