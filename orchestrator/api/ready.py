@@ -62,12 +62,16 @@ def wait_ready(
     Raises WorkerFailed when one is held (after the others are ready), TimedOut after `timeout` seconds:
     nothing is undone, and a worker that becomes ready later counts.
     """
-    left, failed = dict.fromkeys(names), {}
+    left, failed, pending = dict.fromkeys(names), {}, set[str]()
     begun = time.monotonic()
     for picture in pictures(paths, timeout=timeout):
         for name in list(left):
             verdict = _started(picture.workers.get(name))
             if verdict is None:
+                waits = _waits_for_memory(picture.workers.get(name))
+                if waits and name not in pending:
+                    pending.add(name)
+                    say(name, waits)
                 continue
             del left[name]
             if verdict:
@@ -118,6 +122,11 @@ def _started(worker: dict[str, Any] | None) -> str | None:
     if worker.get("phase") == "held" and _newest(worker):
         return f"is held: {worker.get('why') or 'no reason was noted'}"
     return "" if settled(worker) and worker.get("phase") == "up" else None
+
+
+def _waits_for_memory(worker: dict[str, Any] | None) -> str:
+    why = str((worker or {}).get("why") or "")
+    return f"is pending: {why}" if (worker or {}).get("phase") == "pending" and "memory" in why else ""
 
 
 def _after(seconds: float) -> str:

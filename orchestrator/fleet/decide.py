@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from orchestrator.fleet import deliver, life
 from orchestrator.fleet.action import Action, Look
+from orchestrator.fleet.admission import Host, Room, may_roll
 from orchestrator.fleet.events import Event, EventName
 from orchestrator.fleet.observation import (
     Acted,
@@ -33,6 +34,7 @@ from orchestrator.fleet.pen import Pen
 from orchestrator.fleet.picture import activity, word_of
 from orchestrator.fleet.talk import FailedKind, TurnOutcome, end_turn, fold
 from orchestrator.fleet.worker import (
+    Activity,
     Glance,
     OpKind,
     Phase,
@@ -51,15 +53,22 @@ MOVE_AGAIN = 1.0
 LOOK_BUSY, LOOK_PAINTED, LOOK_IDLE = 0.1, 1.0, 30.0
 
 
-def decide(fleet: Fleet, observations: Sequence[Observation], now: float) -> tuple[Fleet, list[Action]]:
-    """Return the fleet after these observations, and what is to be done, in order."""
-    pens = {name: Pen(worker, now) for name, worker in fleet.items()}
+def decide(
+    fleet: Fleet, observations: Sequence[Observation], now: float, host: Host | None = None
+) -> tuple[Fleet, list[Action]]:
+    """Return the fleet after these observations, and what is to be done, in order.
+
+    `host` is the machine's memory now; None = not known, then it stops nobody.
+    """
+    room = Room(host, fleet.values(), now)
+    pens = {name: Pen(worker, now, room) for name, worker in fleet.items()}
     for seen in observations:
         if isinstance(seen, DesiredSeen):
-            _desired(pens, seen, now)
+            _desired(pens, seen, now, room)
         elif seen.worker in pens:
             _absorb(pens[seen.worker], seen)
     for pen in pens.values():
+        _plan_roll(pen, pens)
         _plan(pen)
         _name_state(pen)
     kept = {name: pen.worker for name, pen in pens.items() if not life.forgotten(pen.worker)}
@@ -79,13 +88,13 @@ def next_look(fleet: Fleet, now: float) -> float:
     return soon
 
 
-def _desired(pens: dict[str, Pen], seen: DesiredSeen, now: float) -> None:
+def _desired(pens: dict[str, Pen], seen: DesiredSeen, now: float, room: Room) -> None:
     for name, wanted in seen.workers.items():
         if name in pens:
             _rewanted(pens[name], wanted)
         else:
             worker = Worker(wanted.spec, wanted.want, wanted.generation, wanted.grace, since=now)
-            pens[name] = Pen(worker, now)
+            pens[name] = Pen(worker, now, room)
     for name, pen in pens.items():
         if name not in seen.workers and pen.worker.listed:
             pen.set(listed=False, want=Want.STOPPED)
@@ -99,6 +108,7 @@ def _rewanted(pen: Pen, wanted: Wanted) -> None:
         generation=wanted.generation,
         grace=wanted.grace,
         renew=wanted.renew,
+        roll=wanted.roll,
         listed=True,
     )
     if anew and wanted.want is Want.RUN:
@@ -229,6 +239,17 @@ def _plan_live(pen: Pen) -> None:
             deliver.begin(pen, head)
 
 
+def _plan_roll(pen: Pen, pens: Mapping[str, Pen]) -> None:
+    """End an idle worker whose settings changed, when no other one is on its way to new ones."""
+    worker, glance = pen.worker, pen.worker.glance
+    if worker.attempt > worker.roll or worker.phase is not Phase.UP or worker.want is not Want.RUN:
+        return
+    free = worker.op is None and not worker.flights and not worker.queue and not worker.draft
+    idle = free and glance is not None and not glance.in_mode and activity(worker)[0] is Activity.READY
+    if idle and worker.steady() and may_roll(worker, [other.worker for other in pens.values()]):
+        life.stop(pen, "its settings changed and it is idle")
+
+
 def _plan_boot(pen: Pen) -> None:
     worker, glance = pen.worker, pen.worker.glance
     if worker.phase not in (Phase.STARTING, Phase.HELD) or glance is None or worker.life is None:
@@ -276,11 +297,12 @@ def _advance(pen: Pen) -> None:
 def _plan_dead(pen: Pen) -> None:
     worker = pen.worker
     if worker.want is Want.RUN and worker.phase is not Phase.HELD:
+        if pen.now < worker.not_before or life.waits_for_memory(pen):
+            return
         if worker.phase is Phase.BACKOFF:
-            if pen.now >= worker.not_before:
-                life.start_when_due(pen)
+            life.start_when_due(pen)
         else:
-            pen.set(crashes=(), why="wanted")
+            pen.set(crashes=() if worker.phase is Phase.STOPPED else worker.crashes, why="wanted")
             life.come_back(pen, "wanted")
     elif worker.want is not Want.RUN and worker.phase is not Phase.STOPPED:
         pen.set(phase=Phase.STOPPING)

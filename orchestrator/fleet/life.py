@@ -40,6 +40,9 @@ TERM_GRACE = 5.0
 CUT_OFF = 5.0
 """Seconds between the interrupted end of a turn and the death that is taken for its cause."""
 KILL_AGAIN = 1.0
+WAITS = "waits for memory"
+MEMORY_AGAIN = 1.0
+"""Seconds between two looks at whether there is memory now."""
 SWEEP_AGAIN = 0.5
 SWEEP_TRIES = 12
 EXIT_LINE = "/exit"
@@ -48,6 +51,7 @@ EXIT_LINE = "/exit"
 def launch(pen: Pen, reason: str) -> None:
     """Begin the next attempt, in the worker's own conversation where there is one."""
     worker = pen.worker
+    pen.room.take(worker.name)
     pen.set(attempt=worker.attempt + 1, resume=worker.session, phase=Phase.STARTING, why=reason)
     pen.begin(OpKind.RECOVER, "launch", LAUNCH_WITHIN)
     token = pen.act(Launch, reason, resume=worker.session)
@@ -240,11 +244,24 @@ def swept(pen: Pen, seen: Swept) -> None:
         _settled(pen, op)
 
 
+def waits_for_memory(pen: Pen) -> bool:
+    """Whether a start has to wait: the worker is `pending`, and its `why` has the arithmetic."""
+    refused = pen.room.refuses(pen.worker.name)
+    if not refused:
+        return False
+    if not pen.worker.why.startswith(WAITS):
+        pen.note("not started", refused, witness="memory", what="transition")
+    pen.set(phase=Phase.PENDING, why=refused, not_before=pen.now + MEMORY_AGAIN)
+    return True
+
+
 def start_when_due(pen: Pen) -> None:
     """Start a dead, settled worker now, later, or not at all."""
     worker = pen.worker
     if worker.hold:
         _hold(pen, worker.hold)
+    elif pen.now >= worker.not_before and waits_for_memory(pen):
+        return
     elif pen.now >= worker.not_before:
         pen.set(restarts=worker.restarts + (1 if worker.crashes else 0))
         launch(pen, f"restart after {worker.why}" if worker.crashes else worker.why or "wanted")

@@ -20,6 +20,7 @@ class Wanted:
     generation: int
     grace: float = 10.0
     renew: int = 0
+    roll: int = 0
 
 
 @dataclass(frozen=True, slots=True)

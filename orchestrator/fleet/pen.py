@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from orchestrator.fleet.action import Action, MoveMessage, Note
+from orchestrator.fleet.admission import Room
 from orchestrator.fleet.worker import Decision, Flight, Move, Operation, OpKind, Worker
 
 A = TypeVar("A", bound=Action)
@@ -16,9 +17,10 @@ DECISIONS_KEPT = 8
 class Pen:
     """Local to one call of `decide`; what it writes on are immutable values."""
 
-    def __init__(self, worker: Worker, now: float) -> None:
+    def __init__(self, worker: Worker, now: float, room: Room) -> None:
         self.worker = worker
         self.now = now
+        self.room = room
         self.actions: list[Action] = []
 
     def set(self, **changes: Any) -> None:

@@ -202,6 +202,8 @@ class Worker:
     grace: float = 10.0
     renew: int = 0
     """Attempts up to this number are to be ended and replaced (a restart that a person asked for)."""
+    roll: int = 0
+    """The same, but each only when it is idle, and one worker of the fleet at a time."""
     listed: bool = True
     """Stands in `desired.json`; what does not is stopped and forgotten."""
     phase: Phase = Phase.PENDING

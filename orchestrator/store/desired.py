@@ -43,6 +43,8 @@ class DesiredWorker:
     """Seconds; 0 = end it now."""
     renew: int = 0
     """Attempts up to this number are to be ended and replaced: a restart that a person asked for."""
+    roll: int = 0
+    """Attempts up to this number are to be replaced when idle, one worker of the fleet at a time."""
 
 
 @dataclass(slots=True)
@@ -109,6 +111,7 @@ def desired_to_dict(desired: Desired) -> dict[str, Any]:
             "generation": worker.generation,
             "stop": {"grace": worker.grace},
             "renew": worker.renew,
+            "roll": worker.roll,
         }
         for name, worker in desired.workers.items()
     }
@@ -136,4 +139,5 @@ def _worker_from_dict(entry: Mapping[str, Any]) -> DesiredWorker:
         generation=int(entry.get("generation", 1)),
         grace=float(grace),
         renew=int(entry.get("renew", 0)),
+        roll=int(entry.get("roll", 0)),
     )

@@ -67,6 +67,7 @@ def _from_files(paths: WorkerPaths, wanted: DesiredWorker, rows: list[PaneRow]) 
         wanted.generation,
         wanted.grace,
         renew=wanted.renew,
+        roll=wanted.roll,
         attempt=max(numbers, default=0),
         session=requests[-1].session if requests else "",
         flights=tuple(_in_doubt(message) for message in inbox.current(paths)),

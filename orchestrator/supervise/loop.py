@@ -32,6 +32,7 @@ from orchestrator.store.state import write_state
 from orchestrator.store.wake import drain, open_wake
 from orchestrator.supervise import adopt
 from orchestrator.supervise.hands import Hands, own_environment
+from orchestrator.supervise.memory import Memory
 from orchestrator.supervise.processes import Deaths
 from orchestrator.supervise.rehearsal import Rehearsal
 from orchestrator.supervise.sight import Sight
@@ -94,6 +95,7 @@ class Supervisor:
         self._ending = False
         self._late: list[Observation] = []
         self._recorded = 0.0
+        self._memory = Memory(paths)
         self._panes_read = 0.0
         self._needed = time.time()
         self._status = ""
@@ -167,6 +169,7 @@ class Supervisor:
         if any(isinstance(each, DesiredSeen) for each in seen):
             self._keys = keys_of(self.paths, self._fleet)
         self._status_line()
+        self._memory.measure(self._fleet, now)
         self._rest(now)
 
     def _panes(self, now: float, something: bool) -> list[Observation]:
@@ -242,14 +245,14 @@ class Supervisor:
     def _think(self, seen: Sequence[Observation], now: float) -> tuple[Fleet, list[act.Action]]:
         """Decide; a fault in the handling of one worker leaves that one as it was, and no other."""
         try:
-            return decide(self._fleet, seen, now)
+            return decide(self._fleet, seen, now, self._memory.host(self._fleet, now))
         except Exception:
             log.exception("a decision failed; each worker is decided upon alone")
         fleet, actions = dict(self._fleet), list[act.Action]()
         for name, worker in self._fleet.items():
             own = [s for s in seen if not isinstance(s, DesiredSeen) and s.worker == name]
             try:
-                alone, more = decide({name: worker}, own, now)
+                alone, more = decide({name: worker}, own, now, self._memory.host(self._fleet, now))
             except Exception:
                 log.exception("%s: a decision failed", name)
                 continue

@@ -68,7 +68,7 @@ class Sight:
         return [
             DesiredSeen(
                 {
-                    name: Wanted(w.spec, w.want, w.generation, w.grace, w.renew)
+                    name: Wanted(w.spec, w.want, w.generation, w.grace, w.renew, w.roll)
                     for name, w in desired.workers.items()
                 }
             )

@@ -1,0 +1,47 @@
+"""The machine's memory for admission: read when somebody is to be started, workers measured now and then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from orchestrator.fleet.admission import Host
+from orchestrator.fleet.worker import Want, Worker
+from orchestrator.health.memory import read_host, resident
+from orchestrator.hermes.launch import read_pid
+from orchestrator.store.paths import FleetPaths
+
+HOST_EVERY = 0.25
+MEASURE_EVERY = 10.0
+"""Seconds. Measuring eight workers takes 1 ms, so it is kept off the way from a death to the next start."""
+
+
+class Memory:
+    """Remembers only the last readings."""
+
+    def __init__(self, paths: FleetPaths) -> None:
+        self._paths = paths
+        self._host: Host | None = None
+        self._read = 0.0
+        self._used: dict[str, int] = {}
+        self._measured = 0.0
+
+    def measure(self, fleet: Mapping[str, Worker], now: float) -> None:
+        """Note the resident size of each live worker's Hermes, where that is due."""
+        if now - self._measured < MEASURE_EVERY:
+            return
+        self._measured = now
+        pids = {
+            name: read_pid(self._paths.worker(name).attempt(worker.attempt))
+            for name, worker in fleet.items()
+            if worker.life is not None
+        }
+        self._used = {name: size for name, pid in pids.items() if pid and (size := resident(pid))}
+
+    def host(self, fleet: Mapping[str, Worker], now: float) -> Host | None:
+        """Return the memory while a worker is to be started, else None: then nobody asks."""
+        if all(worker.life is not None or worker.want is not Want.RUN for worker in fleet.values()):
+            return None
+        if now - self._read > HOST_EVERY:
+            self._read, self._host = now, read_host()
+        return replace(self._host, used=self._used) if self._host else None
