@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
 
-from orchestrator.fleet.resolve import Asked, resolve
+from orchestrator.fleet.resolve import Asked, resolve, saved_name
 from orchestrator.fleet.spec import Endpoint, EndpointKind
 from orchestrator.store.files import read_json, write_json
 from orchestrator.store.paths import FleetPaths
@@ -24,6 +25,8 @@ class Chosen:
     key: str = ""
     said: tuple[str, ...] = ()
     engine: str = ""
+    fallback: tuple[Endpoint, ...] = ()
+    """Saved with the endpoint: models of the same server that are asked when it gives no answer."""
 
 
 def find(env: Mapping[str, str], asked: Asked) -> tuple[Endpoint, list[str]]:
@@ -32,11 +35,14 @@ def find(env: Mapping[str, str], asked: Asked) -> tuple[Endpoint, list[str]]:
     from orchestrator.hermes.install import hermes_root
     from orchestrator.store.endpoints import load_endpoint
 
-    hermes, reason = read_hermes_model(hermes_root(env))
-    found = resolve(asked, env, saved=load_endpoint(env), hermes=hermes)
+    name = saved_name(asked, env)
+    saved = None if name is None else load_endpoint(env, name)
+    needed = name is not None and saved is None
+    hermes, reason = read_hermes_model(hermes_root(env)) if needed else (None, "")
+    found = resolve(asked, env, saved=saved, hermes=hermes)
     if found.kind is EndpointKind.REHEARSAL:
         return found, [reason] if reason and not reason.endswith("not there") else []
-    if found == hermes:
+    if hermes is not None and found.source == hermes.source:
         return found, [f"endpoint copied from {found.source}"]
     return found, []
 
@@ -55,9 +61,29 @@ def choose(env: Mapping[str, str], asked: Asked) -> Chosen:
 def checked(found: Endpoint, env: Mapping[str, str], said: list[str]) -> Chosen:
     """Ask the endpoint once, and return it with what it says filled in; raises NotReady or UsageError."""
     from orchestrator.health.endpoint import check, key_value
+    from orchestrator.store.endpoints import load_fallback
 
     endpoint, answer = check(found, env)
-    return Chosen(endpoint, key_value(endpoint, env), (*said, *answer.notes), str(answer.engine))
+    key, told = key_value(endpoint, env), (*said, *answer.notes)
+    return Chosen(endpoint, key, told, str(answer.engine), load_fallback(env, endpoint))
+
+
+def network(
+    given: Mapping[str, str], caller: Mapping[str, str], endpoints: Iterable[Endpoint]
+) -> dict[str, str]:
+    """Return a worker's proxy variables and certificates: those `given` to it, else its caller's.
+
+    Hosts of its endpoints that are asked past the proxy are named in its NO_PROXY: Hermes 0.19 knows there
+    neither networks nor this machine under another name.
+    """
+    from orchestrator.fleet.proxy import worker_network
+    from orchestrator.health.http import proxy_for
+
+    found = worker_network(given, caller)
+    seen = {**given, **found}
+    urls = [each.base_url for each in endpoints if each.base_url]
+    past = [urlsplit(url).hostname or "" for url in urls if not proxy_for(url, seen)]
+    return worker_network(given, caller, past) if past else found
 
 
 def addressed(paths: FleetPaths, endpoint: Endpoint) -> Endpoint:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.api import ready
@@ -69,20 +69,26 @@ class Fleet:
         made = self.spawn_order(Order(count=1, roles=(role,) if role else (), **options), wait=wait, say=say)
         return Worker(self, made.specs[0].name)
 
-    def spawn_order(self, order: Order, *, wait: bool = True, say: Say = quiet) -> Made:
+    def spawn_order(
+        self, order: Order, *, wait: bool = True, say: Say = quiet, ask: Callable[[str], bool] | None = None
+    ) -> Made:
         """Add the workers of an order: all, or on an error none.
+
+        `ask` puts a question to a person: whether the plugin may be put into a profile of theirs.
 
         Raises UsageError, NotReady (tmux, Hermes, endpoint, disk), SupervisorDown; with `wait` also
         WorkerFailed and TimedOut, which undo nothing.
         """
         from orchestrator.api import spawn
+        from orchestrator.api.profiles import plugged
 
         found = spawn.preflight(self.paths, self.env, order)
         if order.replace and order.name in self.names():
             self.stop([order.name], say=say)
             self.remove([order.name])
-        made = spawn.make(self.paths, self.env, found)
-        for line in made.said:
+        with plugged(found.hermes_root, order, ask) as told:
+            made = spawn.make(self.paths, self.env, found)
+        for line in (*made.said, *told):
             say("", line)
         if wait:
             self.wait_ready([spec.name for spec in made.specs], say=say)
@@ -131,12 +137,15 @@ class Fleet:
         if wait:
             ready.wait_stopped(self.paths, names, say=say, timeout=3 * grace + 30)
 
-    def remove(self, names: Sequence[str], *, purge: bool = False) -> list[Removed]:
-        """Forget stopped workers; what they learned is archived unless `purge`. Raises UsageError."""
+    def remove(self, names: Sequence[str], *, purge: bool = False, unplug: bool = False) -> list[Removed]:
+        """Forget stopped workers; what they learned is archived unless `purge`. Raises UsageError.
+
+        `unplug`: take our plugin out of a profile of the user's, where hermux put it there.
+        """
         from orchestrator.api.remove import remove
 
         self.ensure_supervisor()
-        return remove(self.paths, self.env, names, purge=purge)
+        return remove(self.paths, self.env, names, purge=purge, unplug=unplug)
 
     def wait(
         self, names: Sequence[str], *, state: str = "", any_one: bool = False, timeout: float | None = None
@@ -182,6 +191,18 @@ class Fleet:
         if not self.paths.desired.exists():
             return False
         return ensure(self.paths, self.env)
+
+    def running(self) -> list[str]:
+        """Return the names of the workers that have a screen, in the order of `names`."""
+        from orchestrator.api.wall import running
+
+        return running(self.picture())
+
+    def wall(self, pattern: str = "", *, read_only: bool = False) -> None:
+        """Show the running workers, tiled, on this terminal until the person leaves; see `api.wall.watch`."""
+        from orchestrator.api.wall import watch
+
+        watch(self, pattern, read_only=read_only)
 
     def server(self) -> Server:
         """Return the fleet's tmux server, for looking and attaching."""

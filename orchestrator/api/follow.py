@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.api.picture import seconds_left, span
 from orchestrator.api.ready import Say, pictures, quiet
 from orchestrator.errors import PersonNeeded, TimedOut, WorkerFailed
 from orchestrator.store import inbox
@@ -160,7 +161,7 @@ class Follow:
         waiting = worker.get("waiting")
         if waiting and _readable(waiting):
             raise PersonNeeded(
-                dialog_text(self.name, waiting), hint=f"answer it there: hermux attach {self.name}"
+                dialog_text(self.name, waiting), hint=dialog_hint(self.name, waiting)
             )
         if self.receipt and _idle(worker, IDLE):
             self._unfollowed(worker)
@@ -187,7 +188,7 @@ class Follow:
         if track is None:
             raise AssertionError("finished without a turn")
         content = read_turn(self.worker.dir, track.turn)
-        if content is None:
+        if content is None or not content.get("done", True):
             raise WorkerFailed(
                 f"the turn of {self.name} ended, but its answer was not recorded",
                 hint=f"hermux peek {self.name}",
@@ -254,8 +255,27 @@ def check_takes(name: str, worker: dict[str, Any]) -> None:
 def dialog_text(name: str, waiting: dict[str, Any]) -> str:
     """Return what a worker asks a person, as one text."""
     kind = str(waiting.get("kind", "")).replace("_", " ")
+    left, ident = seconds_left(waiting), waiting.get("id")
+    told = ", ".join(filter(None, [kind, str(ident or ""), f"{span(left)} left" if left is not None else ""]))
     choices = [f"  {number}. {choice}" for number, choice in enumerate(waiting.get("choices") or (), start=1)]
-    return "\n".join([f"{name} waits for a person ({kind}): {waiting.get('text', '')}".rstrip(), *choices])
+    return "\n".join([f"{name} waits for a person ({told}): {waiting.get('text', '')}".rstrip(), *choices])
+
+
+def dialog_hint(name: str, waiting: dict[str, Any]) -> str:
+    """Return what to type to answer a dialog."""
+    return answers(name, waiting)[0]
+
+
+def answers(name: str, waiting: dict[str, Any]) -> list[str]:
+    """Return the commands that answer a dialog, the most useful first."""
+    ident, kind = waiting.get("id"), waiting.get("kind")
+    there = f"hermux attach {name}"
+    if not ident or kind in ("sudo", "secret"):
+        return [there]
+    if kind in ("approval", "confirm"):
+        return [f"hermux approve {ident}, or hermux deny {ident}", there]
+    pick = f"hermux answer {ident} --choice N, or " if waiting.get("choices") else ""
+    return [f"{pick}hermux answer {ident} TEXT", there]
 
 
 def _idle(worker: dict[str, Any] | None, seconds: float = IDLE) -> bool:

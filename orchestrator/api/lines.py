@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from orchestrator.store.journal import older
 from orchestrator.store.paths import WorkerPaths
@@ -14,10 +15,35 @@ from orchestrator.store.paths import WorkerPaths
 
 def event_lines(paths: WorkerPaths, *, since: float = 0.0) -> Iterator[dict[str, Any]]:
     """Yield the events on disk from `since` (seconds since the epoch) on; bad lines are left out."""
-    for file in (older(paths.events), paths.events):
-        for line in _whole(file, 0)[0]:
-            if float(line.get("t") or 0.0) >= since and line.get("event") != "feed":
-                yield line
+    for file in _both(paths.events):
+        with file:
+            for raw in file:
+                line = _parsed(raw) if raw.endswith(b"\n") else {}
+                if line and _time(line) >= since and line.get("event") != "feed":
+                    yield line
+
+
+def _both(path: Path) -> list[BinaryIO]:
+    """Open the rotated file and the one now, as they belong together: a rotation hides no line."""
+    while True:
+        now = _opened(path)
+        files = [file for file in (_opened(older(path)), now) if file is not None]
+        if now is None or _end(path)[1] in (0, os.fstat(now.fileno()).st_ino):
+            return files
+        for file in files:
+            file.close()
+
+
+def _opened(path: Path) -> BinaryIO | None:
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        return None
+
+
+def _time(line: dict[str, Any]) -> float:
+    found = line.get("t")
+    return float(found) if isinstance(found, int | float) else 0.0
 
 
 def follow(path: Path, *, poll: float = 0.2) -> Iterator[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
 from orchestrator.errors import UsageError
@@ -21,6 +22,14 @@ NARROWEST = 64
 LARGEST = 1000
 
 
+class Isolation(StrEnum):
+    """Whether each worker gets a git worktree of its own. `auto`: where several would share a repository."""
+
+    AUTO = "auto"
+    WORKTREE = "worktree"
+    SHARED = "shared"
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     """What `spawn` was asked for. Empty values mean: as the role says, or as Hermes does by itself."""
@@ -31,11 +40,20 @@ class Order:
     name: str = ""
     cwd: str = ""
     """Empty = the caller's."""
+    repo: str = ""
+    """A directory in a git repository, in place of `cwd`."""
+    isolation: Isolation = Isolation.AUTO
+    beside: int = 0
+    """Workers that run beside those of this order, by the same wish: a crowd shares no checkout unasked."""
     variables: Mapping[str, str] = field(default_factory=dict)
     asked: Asked = field(default_factory=Asked)
     prompt: str = ""
     """First message to each of the workers."""
     toolsets: tuple[str, ...] = ()
+    hermes_profile: str = ""
+    """A Hermes profile that the user had before, in place of a new one."""
+    yes: bool = False
+    """The plugin may be put into that profile."""
     max_turns: int = 0
     columns: int = 120
     rows: int = 40
@@ -43,7 +61,7 @@ class Order:
 
     @property
     def in_turn(self) -> tuple[str, ...]:
-        return self.roles or ROLE_ORDER
+        return self.roles or (("general",) if self.hermes_profile else ROLE_ORDER)
 
 
 def check_order(order: Order) -> Path:
@@ -55,13 +73,39 @@ def check_order(order: Order) -> Path:
         )
     if order.max_turns < 0:
         raise UsageError(f"--max-turns {order.max_turns} is not possible", hint="use 1 or more")
+    if order.hermes_profile:
+        check_own(order)
     if order.replace and (not order.name or order.count != 1):
         raise UsageError("--replace needs the --name of one worker")
+    if order.cwd and order.repo:
+        raise UsageError(
+            "--cwd and --repo exclude each other", hint="--repo DIR is --cwd DIR in a git repository"
+        )
     for name, value in order.variables.items():
         check_variable(name, value, where="--env")
     if order.prompt:
         check_text(order.prompt)
-    return check_cwd(order.cwd)
+    return check_cwd(order.repo or order.cwd)
+
+
+def check_own(order: Order) -> None:
+    """Raise UsageError for what an order cannot have beside a Hermes profile of the user's."""
+    if order.count != 1:
+        raise UsageError(
+            "--hermes-profile takes one worker: two Hermes on one profile write over each other",
+            hint=f"hermux spawn 1 --hermes-profile {order.hermes_profile}",
+        )
+    taken = {
+        "--endpoint": order.asked.url,
+        "--key-env": order.asked.key_env,
+        "--max-turns": order.max_turns,
+    }
+    for flag, value in taken.items():
+        if value:
+            raise UsageError(
+                f"{flag} and --hermes-profile exclude each other: the profile keeps its own settings",
+                hint=f"change them in Hermes: hermes -p {order.hermes_profile} config; -m MODEL is possible",
+            )
 
 
 def check_cwd(text: str) -> Path:
@@ -124,7 +168,8 @@ def specs(
                 name=name,
                 role=role_name,
                 cwd=str(cwd),
-                hermes_profile=hermes_profile_name(fleet, name),
+                hermes_profile=order.hermes_profile or hermes_profile_name(fleet, name),
+                user_profile=bool(order.hermes_profile),
                 endpoint=endpoints[role_name],
                 toolsets=order.toolsets or role.toolsets,
                 max_turns=order.max_turns or role.max_turns,

@@ -6,6 +6,7 @@ It needs no supervisor and imports nothing heavy: `hermux ls` is this and a tabl
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -99,6 +100,12 @@ def settled(worker: dict[str, Any]) -> bool:
     if int(worker.get("generation") or 0) < int(worker.get("wanted_generation") or 0):
         return False
     return worker.get("want") != "run" or int(worker.get("attempt") or 0) > int(worker.get("renew") or 0)
+
+
+def seconds_left(dialog: dict[str, Any]) -> float | None:
+    """Return the seconds until Hermes gives a dialog up, None where that is not known yet."""
+    deadline = dialog.get("deadline")
+    return max(0.0, float(deadline) - time.time()) if deadline else None
 
 
 def span(seconds: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from orchestrator.api.picture import Picture, read_picture, settled
@@ -62,9 +62,12 @@ def wait_ready(
     Raises WorkerFailed when one is held (after the others are ready), TimedOut after `timeout` seconds:
     nothing is undone, and a worker that becomes ready later counts.
     """
-    left, failed, pending = dict.fromkeys(names), {}, set[str]()
+    left, failed, pending, told = dict.fromkeys(names), {}, set[str](), set[str]()
     begun = time.monotonic()
-    for picture in pictures(paths, timeout=timeout):
+    deadline = begun + timeout
+    for picture in pictures(paths, timeout=None):
+        if _setting_up(picture, left, told, say):
+            deadline = time.monotonic() + timeout  # a setup takes as long as it takes
         for name in list(left):
             verdict = _started(picture.workers.get(name))
             if verdict is None:
@@ -77,12 +80,12 @@ def wait_ready(
             if verdict:
                 failed[name] = verdict
             say(name, verdict or _after(time.monotonic() - begun))
-        if not left:
+        if not left or time.monotonic() >= deadline:
             break
     if failed:
         name = next(iter(failed))
-        told = "; ".join(f"{name} {why}" for name, why in failed.items())
-        raise WorkerFailed(told, hint=f"hermux why {name}")
+        why = "; ".join(f"{name} {why}" for name, why in failed.items())
+        raise WorkerFailed(why, hint=f"hermux why {name}")
     if left:
         raise TimedOut(
             f"not ready after {timeout:g} s: {', '.join(left)}",
@@ -122,6 +125,16 @@ def _started(worker: dict[str, Any] | None) -> str | None:
     if worker.get("phase") == "held" and _newest(worker):
         return f"is held: {worker.get('why') or 'no reason was noted'}"
     return "" if settled(worker) and worker.get("phase") == "up" else None
+
+
+def _setting_up(picture: Picture, names: Collection[str], told: set[str], say: Say) -> bool:
+    """Whether a setup command of one of these workers runs; each is told once."""
+    running = [name for name in names if picture.workers.get(name, {}).get("setting_up")]
+    for name in running:
+        if name not in told:
+            told.add(name)
+            say(name, f"is being set up: {picture.workers[name].get('why')}; hermux peek {name} shows it")
+    return bool(running)
 
 
 def _waits_for_memory(worker: dict[str, Any] | None) -> str:

@@ -6,17 +6,24 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from orchestrator.api.picture import settled
 from orchestrator.api.ready import pictures
 from orchestrator.errors import UsageError
 from orchestrator.fleet.spec import WorkerSpec
 from orchestrator.store.desired import edit_desired
+from orchestrator.store.lock import FileLock
 from orchestrator.store.paths import FleetPaths, make_private
 
+if TYPE_CHECKING:
+    from orchestrator.api.worktree import Farewell
+
+PATIENCE = 600.0
+"""Seconds: a spawn of this fleet may be making worktrees."""
 SETTLE = 5.0
 """Seconds that the supervisor gets to let go of a worker's files."""
 
@@ -29,7 +36,11 @@ class Removed:
     archive: Path | None
     """Memories, skills, sessions, conversation, events; None when purged."""
     cwd: str
-    """Its working directory, which is never touched."""
+    """Its working directory, which is never touched, unless it was a worktree of its own."""
+    worktree: Farewell | None = None
+    """What became of its worktree."""
+    profile: str = ""
+    """What a person should hear of the Hermes profile of theirs that it worked on."""
 
 
 def check_stopped(paths: FleetPaths, names: Sequence[str]) -> None:
@@ -47,18 +58,46 @@ def check_stopped(paths: FleetPaths, names: Sequence[str]) -> None:
 
 
 def remove(
-    paths: FleetPaths, env: Mapping[str, str], names: Sequence[str], *, purge: bool = False
+    paths: FleetPaths,
+    env: Mapping[str, str],
+    names: Sequence[str],
+    *,
+    purge: bool = False,
+    unplug: bool = False,
 ) -> list[Removed]:
-    """Forget stopped workers. Raises UsageError when one is not stopped; then none is removed."""
+    """Forget stopped workers. Raises UsageError when one is not stopped; then none is removed.
+
+    `unplug`: take our plugin out of a profile of the user's, where hermux put it there.
+    """
+    from orchestrator.api.profiles import check_unplug, with_profile
     from orchestrator.hermes.install import hermes_root
 
+    if unplug:
+        check_unplug(paths, names)
     check_stopped(paths, names)
-    with edit_desired(paths) as desired:
-        gone = [desired.workers.pop(name).spec for name in names if name in desired.workers]
-    _let_go(paths, names)
-    roots = [Path(spec.hermes_root) if spec.hermes_root else hermes_root(env) for spec in gone]
-    take = _purged if purge else _archived
-    return [take(paths, spec, root) for spec, root in zip(gone, roots, strict=True)]
+    with FileLock(paths.spawn_lock, timeout=PATIENCE):
+        with edit_desired(paths) as desired:
+            gone = [desired.workers.pop(name).spec for name in names if name in desired.workers]
+        _let_go(paths, names)
+        roots = [Path(spec.hermes_root) if spec.hermes_root else hermes_root(env) for spec in gone]
+        take = _purged if purge else _archived
+        removed = [take(paths, spec, root) for spec, root in zip(gone, roots, strict=True)]
+        removed = [
+            with_profile(each, spec, root, unplug=unplug)
+            for each, spec, root in zip(removed, gone, roots, strict=True)
+        ]
+        return [_without_worktree(paths, env, spec, each) for spec, each in zip(gone, removed, strict=True)]
+
+
+def _without_worktree(
+    paths: FleetPaths, env: Mapping[str, str], spec: WorkerSpec, removed: Removed
+) -> Removed:
+    """Part with the worker's worktree too. It stays when in doubt, `purge` or not."""
+    if spec.worktree is None:
+        return removed
+    from orchestrator.api.worktree import part_of_worker
+
+    return replace(removed, worktree=part_of_worker(paths.fleet, spec, env))
 
 
 def put_aside(paths: FleetPaths, spec: WorkerSpec, root: Path) -> Path | None:
@@ -76,6 +115,7 @@ def put_aside(paths: FleetPaths, spec: WorkerSpec, root: Path) -> Path | None:
         archive_home(root, spec.hermes_profile, place)
     if files.exists():
         (files / "env").unlink(missing_ok=True)
+        (files / "keys.json").unlink(missing_ok=True)
         shutil.move(files, place / "worker")
     return place
 

@@ -26,7 +26,9 @@ def scale(fleet: Fleet, wanted: int | Mapping[str, int], order: Order, *, wait: 
     roles = [role for _, role in target.add]
     new: list[str] = []
     if roles:
-        made = fleet.spawn_order(replace(order, count=len(roles), roles=tuple(roles)), wait=False, say=say)
+        beside = len(running) + len(back) - len(target.remove)
+        wish = replace(order, count=len(roles), roles=tuple(roles), beside=beside)
+        made = fleet.spawn_order(wish, wait=False, say=say)
         new = [spec.name for spec in made.specs]
     asleep = [name for name, each in workers.items() if name in running and each.get("phase") == "held"]
     if back or asleep:

@@ -10,18 +10,35 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from orchestrator.api import endpoint as endpoints
+from orchestrator.api.casting import Cast, Casting
+from orchestrator.api.isolate import (
+    Site,
+    check_replaceable,
+    check_room,
+    choose_site,
+    names_in_use,
+    settle,
+    unsettle,
+)
 from orchestrator.api.order import Order, check_order, check_text, names_and_roles, specs
+from orchestrator.api.profiles import cast_own, check_free
 from orchestrator.api.remove import put_aside
 from orchestrator.api.supervisor import Starting
 from orchestrator.errors import HermuxError
 from orchestrator.fleet.message import Message, MessageKind
 from orchestrator.fleet.role import Role
-from orchestrator.fleet.spec import Endpoint, EndpointKind, WorkerSpec
+from orchestrator.fleet.spec import WorkerSpec
 from orchestrator.store import inbox
 from orchestrator.store.desired import DesiredWorker, edit_desired, load_desired
 from orchestrator.store.env import write_env
+from orchestrator.store.lock import FileLock
 from orchestrator.store.paths import FleetPaths
-from orchestrator.store.redact import KEY_VARIABLE
+from orchestrator.store.ports import free_port, port_lock, taken_ports
+from orchestrator.store.worktrees import Record
+from orchestrator.store.worktrees import made as in_use
+
+PATIENCE = 1800.0
+"""Seconds: another spawn of this fleet may be checking out a large repository."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +46,12 @@ class Ready:
     """Everything outside hermux that was found to be there, and what the order comes to."""
 
     order: Order
-    cwd: Path
+    site: Site
     roles: Mapping[str, Role]
     hermes: Path
     hermes_root: Path
-    endpoints: Mapping[str, Endpoint]
-    """By role; the rehearsal model has no address yet."""
-    key: str
-    key_env: str
+    casts: Mapping[str, Cast]
+    """By role."""
     said: tuple[str, ...] = ()
 
 
@@ -46,6 +61,8 @@ class Made:
 
     specs: list[WorkerSpec] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
+    """Their worktrees."""
 
 
 def preflight(paths: FleetPaths, env: Mapping[str, str], order: Order) -> Ready:
@@ -54,68 +71,120 @@ def preflight(paths: FleetPaths, env: Mapping[str, str], order: Order) -> Ready:
     from orchestrator.store.roles import load_role
     from orchestrator.terminal.binary import find_tmux
 
-    cwd = check_order(order)
-    chosen = names_and_roles(order, load_desired(paths).workers)
+    site = choose_site(order, check_order(order), env)
+    chosen = _chosen(paths, env, order, site)
     roles = {name: load_role(name, env) for name in dict.fromkeys(role for _, role in chosen)}
     find_tmux(env)
-    hermes = find_hermes(env).path
-    found = endpoints.choose(env, order.asked)
-    by_role = {name: _endpoint_of(role, found, env, order) for name, role in roles.items()}
-    return Ready(
-        order, cwd, roles, hermes, hermes_root(env), by_role, found.key, found.endpoint.key_env, found.said
-    )
+    hermes, root = find_hermes(env), hermes_root(env)
+    if order.hermes_profile:
+        casts = {name: cast_own(paths, root, role, order) for name, role in roles.items()}
+    else:
+        casting = Casting(env, order, hermes, root)
+        casts = {name: casting.cast(role) for name, role in roles.items()}
+    for name, _ in chosen:
+        if order.replace and name in load_desired(paths).workers:
+            check_replaceable(site, name, paths, env)
+        else:
+            check_room(site, name, paths.fleet, env)
+    said = dict.fromkeys((*site.said, *(line for cast in casts.values() for line in cast.said)))
+    return Ready(order, site, roles, hermes.path, root, casts, tuple(said))
 
 
-def _endpoint_of(role: Role, found: endpoints.Chosen, env: Mapping[str, str], order: Order) -> Endpoint:
-    """Return the endpoint with the role's own model, where it has one and the order names none."""
-    if not role.model or order.asked.model or found.endpoint.kind is EndpointKind.REHEARSAL:
-        return found.endpoint
-    if role.model == found.endpoint.model:
-        return found.endpoint
-    return endpoints.checked(replace(found.endpoint, model=role.model, context_length=0), env, []).endpoint
+def _chosen(paths: FleetPaths, env: Mapping[str, str], order: Order, site: Site) -> list[tuple[str, str]]:
+    """Return names and roles; numbered names pass over those whose work is still in a worktree or branch."""
+    taken = set(load_desired(paths).workers)
+    exact = bool(order.name) and order.count == 1
+    return names_and_roles(order, taken if exact else taken | names_in_use(site, paths.fleet, env))
 
 
 def make(paths: FleetPaths, env: Mapping[str, str], ready: Ready) -> Made:
     """Make the workers of an order that passed `preflight`, and see that a supervisor runs.
 
-    Names are given under the fleet's lock. Raises SupervisorDown, OSError and what the parts raise;
-    then none of the new workers is left.
+    Names are given under the fleet's spawn lock, which is held for the whole of it: worktrees of a large
+    repository take minutes, and meanwhile every other command edits `desired.json` as ever. Raises
+    SupervisorDown, TimedOut, OSError and what the parts raise; then none of the new workers is left.
     """
     paths.make()
-    starting = Starting(paths, env, secrets=[ready.key_env])
     made = Made(said=list(ready.said))
-    with _undone_on_error(paths, ready, made):
-        with edit_desired(paths) as desired:
-            chosen = names_and_roles(ready.order, desired.workers)
-            targets = {role: endpoints.addressed(paths, each) for role, each in ready.endpoints.items()}
-            planned = specs(
-                chosen,
-                ready.roles,
-                ready.order,
-                fleet=paths.fleet,
-                cwd=ready.cwd,
-                endpoints=targets,
-                hermes=ready.hermes,
-                hermes_root=ready.hermes_root,
-            )
-            for spec in planned:
-                put_aside(paths, spec, ready.hermes_root)
-                made.specs.append(spec)
-                _make_one(paths, spec, ready)
-                desired.workers[spec.name] = DesiredWorker(spec)
+    with FileLock(paths.spawn_lock, timeout=PATIENCE), _undone_on_error(paths, env, ready, made):
+        planned = _planned(paths, env, ready)
+        if ready.site.repository is not None:
+            planned = [_settled(paths, env, ready, made, spec) for spec in planned]
+        starting = Starting(paths, env, secrets=[cast.endpoint.key_env for cast in ready.casts.values()])
+        for spec in planned:
+            put_aside(paths, spec, ready.hermes_root)
+            made.specs.append(spec)
+            _make_one(paths, spec, ready, env)
+        _want(paths, made)
         starting.confirm()
+        for record in made.records:
+            in_use(record)
     return made
 
 
-def _make_one(paths: FleetPaths, spec: WorkerSpec, ready: Ready) -> None:
-    from orchestrator.hermes.home import write_home
-
-    worker, role, key = paths.worker(spec.name), ready.roles[spec.role], ready.key
-    worker.make()
-    write_env(worker, {**ready.order.variables, **({KEY_VARIABLE: key} if key else {})})
-    write_home(
-        ready.hermes_root, spec, soul=role.soul, approvals_timeout=role.approvals_timeout, key=bool(key)
+def _planned(paths: FleetPaths, env: Mapping[str, str], ready: Ready) -> list[WorkerSpec]:
+    with FileLock(paths.lock):
+        targets = {role: endpoints.addressed(paths, cast.endpoint) for role, cast in ready.casts.items()}
+    planned = specs(
+        _chosen(paths, env, ready.order, ready.site),
+        ready.roles,
+        ready.order,
+        fleet=paths.fleet,
+        cwd=ready.site.cwd,
+        endpoints=targets,
+        hermes=ready.hermes,
+        hermes_root=ready.hermes_root,
     )
+    with FileLock(paths.lock):
+        return [ready.casts[spec.role].spec(paths, spec) for spec in planned]
+
+
+def _settled(
+    paths: FleetPaths, env: Mapping[str, str], ready: Ready, made: Made, spec: WorkerSpec
+) -> WorkerSpec:
+    """Return the spec of a worker in its new worktree."""
+    role = ready.roles[spec.role]
+    settled, said = settle(ready.site, spec, role, fleet=paths.fleet, env=env, begun=made.records.append)
+    made.said += [line for line in said if line not in made.said]
+    return settled
+
+
+def _want(paths: FleetPaths, made: Made) -> None:
+    """Give each worker its port, and write it into `desired.json`: from then on it is supervised."""
+    from orchestrator.hermes.home import profile_dir
+
+    with port_lock(paths), edit_desired(paths) as desired:
+        taken = taken_ports(paths)
+        for place, spec in enumerate(made.specs):
+            if spec.user_profile:  # under the lock of all fleets: two at once do not both get it
+                home = profile_dir(Path(spec.hermes_root), spec.hermes_profile)
+                check_free(paths, home, spec.hermes_profile, but=spec.name)
+            port = free_port(paths, spec.name, taken)
+            taken.add(port)
+            made.specs[place] = replace(spec, port=port)
+            desired.workers[spec.name] = DesiredWorker(made.specs[place])
+
+
+def _make_one(paths: FleetPaths, spec: WorkerSpec, ready: Ready, env: Mapping[str, str]) -> None:
+    from orchestrator.hermes.home import write_home
+    from orchestrator.hermes.inherit import bequeath
+
+    worker, role, cast = paths.worker(spec.name), ready.roles[spec.role], ready.casts[spec.role]
+    worker.make()
+    given = ready.order.variables
+    way = endpoints.network(given, env, (spec.endpoint, *spec.fallback))
+    write_env(worker, {**given, **way, **cast.variables(spec)})
+    if not spec.user_profile:
+        home = write_home(
+            ready.hermes_root,
+            spec,
+            soul=role.soul,
+            approvals_timeout=role.approvals_timeout,
+            key=bool(cast.key),
+            overrides=cast.config(),
+            state=paths.root,
+        )
+        bequeath(cast.inherited, home)
     if ready.order.prompt:
         text, changed = check_text(ready.order.prompt)
         message = Message(
@@ -125,11 +194,13 @@ def _make_one(paths: FleetPaths, spec: WorkerSpec, ready: Ready) -> None:
 
 
 @contextmanager
-def _undone_on_error(paths: FleetPaths, ready: Ready, made: Made) -> Iterator[None]:
+def _undone_on_error(paths: FleetPaths, env: Mapping[str, str], ready: Ready, made: Made) -> Iterator[None]:
     try:
         yield
     except BaseException:
         _unmake(paths, ready, made.specs)
+        for record in made.records:
+            unsettle(record, env)
         raise
 
 
@@ -141,5 +212,5 @@ def _unmake(paths: FleetPaths, ready: Ready, made: Sequence[WorkerSpec]) -> None
         desired.workers = {name: entry for name, entry in desired.workers.items() if name not in names}
     for spec in made:
         shutil.rmtree(paths.worker(spec.name).dir, ignore_errors=True)
-        with suppress(HermuxError, OSError):
+        with suppress(HermuxError, OSError):  # a profile of the user's bears no mark of ours, so it stays
             remove_home(ready.hermes_root, spec.hermes_profile)

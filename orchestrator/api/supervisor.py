@@ -37,6 +37,18 @@ def check_version(holder: Mapping[str, Any]) -> None:
         )
 
 
+LOG_LIMIT = 4 << 20
+"""Bytes of `supervisor.log` beyond which it is moved aside when a supervisor starts."""
+
+
+def _rotate_log(paths: FleetPaths) -> None:
+    try:
+        if paths.supervisor_log.stat().st_size > LOG_LIMIT:
+            paths.supervisor_log.replace(paths.supervisor_log_before)
+    except OSError:
+        return  # there is none yet, or it cannot be moved: it is written on
+
+
 class Starting:
     """A supervisor that was asked to start; `confirm` waits until it, or another one, is there."""
 
@@ -51,6 +63,7 @@ class Starting:
         import subprocess
 
         command, cwd = _command(paths)
+        _rotate_log(paths)
         log = os.open(paths.supervisor_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             self.child = subprocess.Popen(
@@ -98,11 +111,16 @@ def ensure(paths: FleetPaths, env: Mapping[str, str]) -> bool:
 
 
 def scrubbed(env: Mapping[str, str], secrets: Collection[str] = ()) -> dict[str, str]:
-    """Return the environment for a supervisor: no variable of a worker, and none that looks like a key."""
+    """Return the environment for a supervisor: no variable of a worker, none that looks like a key or has a login."""
+    from orchestrator.fleet.proxy import passwords  # `hermux ls` does without it
+
     return {
         name: value
         for name, value in env.items()
-        if name not in _OF_A_WORKER and name not in secrets and not _SECRET.search(name)
+        if name not in _OF_A_WORKER
+        and name not in secrets
+        and not _SECRET.search(name)
+        and not passwords({name: value})
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.api.follow import dialog_text
+from orchestrator.api.follow import dialog_hint, dialog_text
 from orchestrator.api.picture import settled
 from orchestrator.api.ready import pictures
 from orchestrator.errors import PersonNeeded, TimedOut, UsageError, WorkerFailed
@@ -103,5 +103,5 @@ def _check(name: str, worker: dict[str, Any] | None, state: str) -> None:
         raise WorkerFailed(f"{name} is to be {worker.get('want')}", hint=f"hermux start {name}")
     if worker.get("waiting") and state != "waiting":
         raise PersonNeeded(
-            dialog_text(name, worker["waiting"]), hint=f"answer it there: hermux attach {name}"
+            dialog_text(name, worker["waiting"]), hint=dialog_hint(name, worker["waiting"])
         )

@@ -64,7 +64,9 @@ class Worker:
             told.append(
                 f"{self.name}: about {len(text) / CHARACTERS_A_TOKEN:,.0f} tokens, more than half of its context of {context:,}"
             )
-        if worker.get("word") == "held":
+        if worker.get("want") != "run":
+            told.append(f"{self.name} is stopped: the message waits → hermux start {self.name}")
+        elif worker.get("word") == "held":
             told.append(
                 f"{self.name} is held ({worker.get('why')}): the message waits → hermux why {self.name}"
             )
@@ -108,6 +110,15 @@ class Worker:
         check_keys(keys)
         return self._put(MessageKind.KEYS, keys=tuple(keys), sender=sender)
 
+    def answer_dialog(self, number: int, choice: str, *, text: str = "", sender: str = "api") -> str:
+        """Queue an answer to one dialog; returns the message id. `api.people` checks it first.
+
+        `choice` is once, session, always, deny, `choice` (`text` is its number) or `text`.
+        """
+        from orchestrator.fleet.message import MessageKind
+
+        return self._put(MessageKind.ANSWER, text=text, sender=sender, dialog=number, choice=choice)
+
     def ask(
         self,
         text: str,
@@ -149,12 +160,14 @@ class Worker:
         return redact(screen, keys_of(self.fleet.paths, [self.name]))
 
     def transcript(self, last: int = 0) -> list[dict[str, Any]]:
-        """Return the recorded turns, oldest first: `turn`, `time`, `user`, `answer`, `tools`, …; at most 200."""
-        from orchestrator.store.files import read_json
+        """Return the recorded turns, or the `last` ones, oldest first.
 
-        found = [read_json(path) for path in self.paths.turns.glob("*.json")]
-        turns = sorted((turn for turn in found if turn), key=lambda turn: float(turn.get("time") or 0))
-        return turns[-last:] if last > 0 else turns
+        Each has the fields of `turns[]` in `transcript --json`: `turn`, `began`, `state`, `user`, `answer`,
+        `steps`, … All words are in memory then; `read_transcript` hands them out one by one.
+        """
+        from orchestrator.api.transcript import read_transcript
+
+        return list(read_transcript(self.fleet, self.name, last=last).documents())
 
     def events(self, *, since: float = 0.0) -> Iterator[dict[str, Any]]:
         """Yield the lines that the plugin wrote, oldest first; `since` is seconds since the epoch."""

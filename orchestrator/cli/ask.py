@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from orchestrator.api.follow import check_takes
 from orchestrator.cli.options import FleetName, Json, Quiet, Timeout, Verbose, open_fleet
 from orchestrator.cli.send import MessageFile
 from orchestrator.cli.show import out, out_json, talk, talker
@@ -40,6 +41,7 @@ def ask(
             f"ask takes one worker, not {len(names)}", hint="quote the text: hermux ask W 'TEXT'"
         )
     worker = open_fleet(fleet).worker(names[0])
+    check_takes(worker.name, worker.state())
     for warning in worker.warnings(text) if not quiet else ():
         talk(warning)
     sent: list[str] = []

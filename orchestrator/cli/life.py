@@ -64,16 +64,29 @@ def stop(
 def rm(
     workers: WorkerNames,
     purge: Annotated[bool, typer.Option("--purge", help="delete what they learned too")] = False,
+    unplug: Annotated[
+        bool, typer.Option("--unplug", help="take the plugin out of your own Hermes profile too")
+    ] = False,
     fleet: FleetName = "",
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Forget stopped workers. Memories, skills, sessions and conversation are archived unless --purge."""
+    """Forget stopped workers. Memories, skills, sessions and conversation are archived unless --purge.
+
+    A worktree of theirs goes if it is clean and merged, and stays where it is if not; in both cases a recovery
+    ref in the repository has all of it, and the command that brings it back is printed.
+    """
     opened = open_fleet(fleet)
-    removed = opened.remove(_names(opened, workers), purge=purge)
+    removed = opened.remove(_names(opened, workers), purge=purge, unplug=unplug)
     if json:
         shown = [
-            {"name": each.name, "archive": str(each.archive) if each.archive else None, "cwd": each.cwd}
+            {
+                "name": each.name,
+                "archive": str(each.archive) if each.archive else None,
+                "cwd": each.cwd,
+                "worktree": each.worktree.document() if each.worktree else None,
+                "profile": each.profile,
+            }
             for each in removed
         ]
         out_json({"schema": 1, "removed": shown})
@@ -86,7 +99,11 @@ def rm(
                 if each.archive
                 else "nothing was kept"
             )
-            talk(f"{each.name} is gone; {kept}; {each.cwd} is as it was")
+            if each.worktree is None:
+                kept += f"; {each.cwd} is as it was"
+            talk(f"{each.name} is gone; {each.profile or kept}")
+            for line in each.worktree.lines() if each.worktree else ():
+                talk(f"  {line}")
 
 
 def _names(fleet: Fleet, patterns: Sequence[str]) -> list[str]:

@@ -6,8 +6,18 @@ import time
 from typing import Any
 
 from orchestrator.api.branch import branch_of
-from orchestrator.api.picture import OWN, Picture, open_picture, span
-from orchestrator.cli.show import Column, one_line, out, out_json, table, talk, terminal_width
+from orchestrator.api.picture import OWN, Picture, open_picture, seconds_left, span
+from orchestrator.cli.show import (
+    Column,
+    blocks,
+    one_line,
+    out,
+    out_json,
+    table,
+    talk,
+    terminal_width,
+    too_wide,
+)
 
 LONGEST = 100
 """Characters of DOING, however wide the terminal."""
@@ -27,6 +37,7 @@ WIDE = (
     Column("ENDPOINT", least=12, optional=True),
     Column("CWD", least=8, optional=True),
     Column("PID", right=True, optional=True),
+    Column("TIMED OUT", right=True, optional=True),
 )
 
 
@@ -69,7 +80,12 @@ def _print(picture: Picture, *, quiet: bool, verbose: bool) -> None:
     if picture.workers:
         columns = COLUMNS + WIDE if verbose else COLUMNS
         rows = [row(name, worker)[: len(columns)] for name, worker in picture.workers.items()]
-        out(table(columns, rows, width=terminal_width()))
+        width = terminal_width()
+        out(
+            blocks(columns, rows)
+            if verbose and too_wide(columns, rows, width)
+            else table(columns, rows, width=width)
+        )
     elif not quiet:
         option = "" if picture.fleet == "default" else f" -F {picture.fleet}"
         talk(f"no workers in fleet {picture.fleet} → hermux spawn{option}")
@@ -98,16 +114,23 @@ def row(name: str, worker: dict[str, Any]) -> list[str]:
         name,
         str(worker.get("role", "")),
         state(worker),
-        cut(one_line(doing(worker)), LONGEST),
+        cut(one_line("; ".join(filter(None, [switched(worker), doing(worker)]))), LONGEST),
         str(worker.get("restarts") or ""),
         short(total) if total else "",
         branch_of(str(worker.get("cwd", ""))),
         str(worker.get("session") or ""),
         str(worker.get("hermes_profile") or ""),
-        f"{endpoint.get('model', '')} at {endpoint.get('base_url', '')}",
+        where(endpoint),
         str(worker.get("cwd", "")),
         str(worker.get("pid") or ""),
+        str(worker.get("timed_out") or ""),
     ]
+
+
+def where(endpoint: dict[str, Any]) -> str:
+    """Return the model and its server, by the saved name where there is one."""
+    name = f"{endpoint['name']}: " if endpoint.get("name") else ""
+    return f"{name}{endpoint.get('model', '')} at {endpoint.get('base_url', '')}"
 
 
 def state(worker: dict[str, Any]) -> str:
@@ -117,11 +140,22 @@ def state(worker: dict[str, Any]) -> str:
     return f"{word} ({inner})" if inner else str(word)
 
 
+def switched(worker: dict[str, Any]) -> str:
+    """Return which model is asked in place of the worker's own, "" when it is its own."""
+    model, own = str(worker.get("model") or ""), str((worker.get("endpoint") or {}).get("model") or "")
+    if not model or not own or model == own:
+        return ""
+    return f"on its fallback {model}" if model in (worker.get("fallback") or ()) else f"on the model {model}"
+
+
 def doing(worker: dict[str, Any]) -> str:
     """Return what a worker does, waits for, or why it is where it is."""
     waiting = worker.get("waiting")
     if waiting:
-        return f"{waiting.get('kind')}: {waiting.get('text')}"
+        left = seconds_left(waiting)
+        ident = f" #{str(waiting['id']).rsplit('#', 1)[1]}" if waiting.get("id") else ""
+        time_left = f" ({span(left)} left)" if left is not None else ""
+        return f"{waiting.get('kind')}{ident}{time_left}: {waiting.get('text')}"
     word, last = worker.get("word"), worker.get("last_turn") or {}
     if word == "failed":
         return str(last.get("error") or "the last turn failed")

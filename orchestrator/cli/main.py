@@ -134,7 +134,7 @@ def _verb_first(words: list[str]) -> list[str]:
 
 def _watch(words: list[str]) -> list[str]:
     """Give `-w` its usual 2 seconds where no number follows."""
-    if words[:1] not in (["ls"], ["ps"], ["status"]):
+    if words[:1] not in (["ls"], ["ps"], ["status"], ["inbox"]):
         return words
     found: list[str] = []
     for place, word in enumerate(words):

@@ -28,7 +28,10 @@ Timeout = Annotated[
 EndpointUrl = Annotated[
     str,
     typer.Option(
-        "--endpoint", metavar="URL", help="an OpenAI-compatible server, or `rehearsal`", show_default=False
+        "--endpoint",
+        metavar="URL|NAME",
+        help="an OpenAI-compatible server, a saved endpoint, or `rehearsal`",
+        show_default=False,
     ),
 ]
 Model = Annotated[str, typer.Option("--model", "-m", metavar="MODEL", help="the model", show_default=False)]

@@ -44,6 +44,23 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, width: in
     return "\n".join(_line(chosen, line, widths) for line in [header, *body])
 
 
+def too_wide(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> bool:
+    """Return whether a table of that width would leave columns out that hold something."""
+    kept = [n for n, column in enumerate(columns) if not column.optional or any(row[n] for row in rows)]
+    return width is not None and _total(_widths(columns, rows, kept, width)) > width
+
+
+def blocks(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
+    """Return each row as lines of its own: the first cell, and below it a line for each that is not empty."""
+    titles = [column.title.lower() for column in columns]
+    pad = max(len(title) for title in titles)
+    parts = []
+    for row in rows:
+        lines = [f"  {title:<{pad}}  {cell}" for title, cell in zip(titles[1:], row[1:], strict=True) if cell]
+        parts.append("\n".join([row[0], *lines]))
+    return "\n".join(parts)
+
+
 def out(text: str) -> None:
     """Print data."""
     sys.stdout.write(text + "\n")

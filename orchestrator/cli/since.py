@@ -7,6 +7,8 @@ import time
 
 from orchestrator.errors import UsageError
 
+AHEAD = 60.0
+"""Seconds that a moment may lie ahead: another machine's clock."""
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -17,6 +19,15 @@ def parse_since(text: str, *, now: float | None = None) -> float:
     `2026-01-31T14:30`, local; a number of seconds since the epoch.
     """
     now = time.time() if now is None else now
+    moment = _moment(text, now)
+    if moment > now + AHEAD:
+        raise UsageError(
+            f"--since {text!r} is in the future", hint="for example: 10m, 8h, 14:30, 2026-01-31T14:30"
+        )
+    return moment
+
+
+def _moment(text: str, now: float) -> float:
     if not text:
         return 0.0
     if found := re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text):
@@ -37,7 +48,7 @@ def _clock(text: str, now: float) -> float:
             )
             return (moment if moment <= today else moment - timedelta(days=1)).timestamp()
         return datetime.fromisoformat(text).timestamp()
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise UsageError(
             f"--since {text!r} is no time", hint="for example: 10m, 8h, 14:30, 2026-01-31T14:30"
         ) from error

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from orchestrator.api import Fleet
 from orchestrator.api.branch import branch_of
-from orchestrator.cli.listing import notice, state
+from orchestrator.cli.listing import notice, state, where
 from orchestrator.cli.options import (
     EndpointUrl,
     FleetName,
@@ -23,8 +24,16 @@ from orchestrator.cli.options import (
     Verbose,
     open_fleet,
 )
-from orchestrator.cli.show import Column, out, out_json, table, talker, terminal_width
+from orchestrator.cli.show import Column, out, out_json, table, talk, talker, terminal_width
 from orchestrator.errors import HermuxError, UsageError
+
+if TYPE_CHECKING:
+    from orchestrator.api.order import Isolation
+
+Worktree = Annotated[
+    bool, typer.Option("--worktree", help="a git worktree for each [default for several in a repository]")
+]
+Shared = Annotated[bool, typer.Option("--shared", help="all in one directory, also in a repository")]
 
 COLUMNS = (
     Column("NAME"),
@@ -36,8 +45,16 @@ COLUMNS = (
 )
 
 
+def _count(text: str) -> int:
+    if not (str(text).isascii() and str(text).isdigit()):
+        raise UsageError(
+            f"{text!r} is no number of workers", hint="hermux spawn 3, or by name: hermux spawn --name NAME"
+        )
+    return int(text)
+
+
 def spawn(
-    count: Annotated[int, typer.Argument(metavar="N", help="how many")] = 1,
+    count: Annotated[int, typer.Argument(metavar="N", help="how many", parser=_count)] = 1,
     role: Annotated[
         str, typer.Option("--role", metavar="R,R", help="roles, taken in turn", show_default=False)
     ] = "",
@@ -47,6 +64,12 @@ def spawn(
     cwd: Annotated[
         str, typer.Option("--cwd", metavar="DIR", help="where they work [default: here]", show_default=False)
     ] = "",
+    repo: Annotated[
+        str,
+        typer.Option("--repo", metavar="DIR", help="the same, in a git repository", show_default=False),
+    ] = "",
+    worktree: Worktree = False,
+    shared: Shared = False,
     env: Annotated[
         list[str] | None, typer.Option("--env", metavar="K=V", help="a variable for them; repeatable")
     ] = None,
@@ -63,6 +86,13 @@ def spawn(
         str,
         typer.Option("--prompt-file", metavar="F", help="the first message, from a file", show_default=False),
     ] = "",
+    hermes_profile: Annotated[
+        str,
+        typer.Option(
+            "--hermes-profile", metavar="P", help="work on a Hermes profile that you have", show_default=False
+        ),
+    ] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="hermux may put its plugin into that profile")] = False,
     toolsets: Annotated[
         str, typer.Option("--toolsets", metavar="a,b", help="Hermes toolsets", show_default=False)
     ] = "",
@@ -83,7 +113,9 @@ def spawn(
 ) -> None:
     """Add N workers, wait until each is ready, and show where they work and with which model.
 
-    Roles are taken in turn: coder, research, qa, creative, orchestrator, general; names are numbered. The
+    Several workers in a git repository get a worktree each, on a branch hermux/FLEET/WORKER that begins at the
+    commit that is checked out there; --shared puts them all into the one directory. $PORT is a number that no
+    other worker has. Roles are taken in turn: coder, research, qa, creative, orchestrator, general; names are numbered. The
     endpoint is the first that is named by flags, environment, `hermux endpoint set`, or the user's own Hermes
     profile; else the rehearsal model, which gives scripted answers.
     """
@@ -96,17 +128,23 @@ def spawn(
         roles=_words(role, "--role"),
         name=name,
         cwd=cwd,
+        repo=repo,
+        isolation=_isolation(worktree, shared),
         variables=_variables(env or [], env_file),
         asked=Asked(endpoint, model, key_env),
         prompt=_prompt(prompt, prompt_file),
         toolsets=_words(toolsets, "--toolsets"),
+        hermes_profile=hermes_profile,
+        yes=yes,
         max_turns=max_turns or 0,
         columns=columns,
         rows=rows,
         replace=replace,
     )
     opened = open_fleet(fleet)
-    made = opened.spawn_order(order, wait=False, say=talker(quiet))
+    if yes and not hermes_profile:
+        raise UsageError("--yes goes with --hermes-profile")
+    made = opened.spawn_order(order, wait=False, say=talker(quiet), ask=_asker())
     names = [spec.name for spec in made.specs]
     _finish(opened, names, wait=not no_wait, json=json, quiet=quiet, verbose=verbose)
 
@@ -119,6 +157,12 @@ def scale(
         str,
         typer.Option("--cwd", metavar="DIR", help="where new ones work [default: here]", show_default=False),
     ] = "",
+    repo: Annotated[
+        str,
+        typer.Option("--repo", metavar="DIR", help="the same, in a git repository", show_default=False),
+    ] = "",
+    worktree: Worktree = False,
+    shared: Shared = False,
     endpoint: EndpointUrl = "",
     model: Model = "",
     key_env: KeyEnv = "",
@@ -137,10 +181,13 @@ def scale(
     from orchestrator.fleet.resolve import Asked
 
     opened = open_fleet(fleet)
-    order = Order(cwd=cwd, asked=Asked(endpoint, model, key_env))
+    asked, isolation = Asked(endpoint, model, key_env), _isolation(worktree, shared)
+    order = Order(cwd=cwd, repo=repo, isolation=isolation, asked=asked)
     names = opened.scale(parse_wanted(wanted), order, wait=False, say=talker(quiet))
     if not no_wait:
         opened.stop([name for name in opened.names() if name not in names], say=talker(quiet))
+    if not names and not quiet and not json:
+        talk(f"no worker of fleet {opened.name} runs any more; they keep everything: hermux start '*'")
     _finish(opened, names, wait=not no_wait, json=json, quiet=quiet, verbose=verbose)
 
 
@@ -189,10 +236,28 @@ def _entry(name: str, worker: dict[str, Any]) -> dict[str, Any]:
 
 def _row(name: str, worker: dict[str, Any], verbose: bool) -> list[str]:
     endpoint = worker.get("endpoint") or {}
-    where = f"{endpoint.get('model', '')} at {endpoint.get('base_url', '')}"
-    source = f" ({endpoint.get('source')})" if verbose and endpoint.get("source") else ""
+    at = where(endpoint)
+    told = str(endpoint.get("source") or "").removeprefix("rehearsal model ").strip("()")
+    source = f" ({told})" if verbose and told else ""
     cwd = str(worker.get("cwd", ""))
-    return [name, str(worker.get("role", "")), state(worker), cwd, branch_of(cwd), where + source]
+    return [name, str(worker.get("role", "")), state(worker), cwd, branch_of(cwd), at + source]
+
+
+def _asker() -> Callable[[str], bool] | None:
+    """Return what asks the person at the terminal, None when there is none."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
+    return lambda question: typer.confirm(question, default=False, err=True)
+
+
+def _isolation(worktree: bool, shared: bool) -> Isolation:
+    from orchestrator.api.order import Isolation
+
+    if worktree and shared:
+        raise UsageError("--worktree and --shared exclude each other")
+    if worktree:
+        return Isolation.WORKTREE
+    return Isolation.SHARED if shared else Isolation.AUTO
 
 
 def _size(text: str) -> tuple[int, int]:

@@ -6,8 +6,9 @@ import time
 from typing import Any
 
 from orchestrator.api import Worker
-from orchestrator.api.picture import OWN, Picture, span
-from orchestrator.cli.listing import REHEARSAL_NOTICE, state
+from orchestrator.api.follow import answers
+from orchestrator.api.picture import OWN, Picture, seconds_left, span
+from orchestrator.cli.listing import REHEARSAL_NOTICE, state, switched, where
 from orchestrator.cli.options import FleetName, Json, WorkerName, open_fleet
 from orchestrator.cli.show import one_line, out, out_json, runnable
 
@@ -50,7 +51,7 @@ def next_steps(
             f"hermux rm {name}  (after hermux stop {name})",
         ]
     if worker.get("waiting"):
-        return [f"hermux attach {name}", f"hermux keys {name} KEY"]
+        return answers(name, worker["waiting"])
     if phase == "stopped":
         return [f"hermux start {name}", f"hermux rm {name}"]
     if phase in ("starting", "pending", "backoff", "stopping"):
@@ -72,6 +73,7 @@ def _head(one: Worker, worker: dict[str, Any], picture: Picture) -> list[str]:
         "because": one_line(worker.get("why")),
         "does": one_line(worker.get("doing")),
         "waits for": _waiting(worker.get("waiting")),
+        "timed out": _timed_out(worker),
         "last turn": _last_turn(worker.get("last_turn")),
         "takes messages": _intake(worker),
         "wanted": str(worker.get("want", "")),
@@ -79,6 +81,8 @@ def _head(one: Worker, worker: dict[str, Any], picture: Picture) -> list[str]:
         "step": _operation(worker.get("operation")),
         "session": str(worker.get("session") or ""),
         "model": _model(worker.get("endpoint") or {}),
+        "asks now": switched(worker),
+        "fallback": ", then ".join(worker.get("fallback") or ()),
         "files": str(one.paths.dir),
         "picture": picture.warning or f"{picture.age:.1f} s old",
     }
@@ -98,8 +102,16 @@ def _waiting(waiting: dict[str, Any] | None) -> str:
     choices = "; ".join(
         f"{n}. {one_line(choice)}" for n, choice in enumerate(waiting.get("choices") or (), start=1)
     )
-    asked = f"a person, for {span(time.time() - float(waiting.get('since') or 0))} ({waiting.get('kind')})"
+    left = seconds_left(waiting)
+    facts = [str(waiting.get("kind")), str(waiting.get("id") or ""), f"{span(left)} left" if left is not None else ""]
+    told = ", ".join(filter(None, facts))
+    asked = f"a person, for {span(time.time() - float(waiting.get('since') or 0))} ({told})"
     return f"{asked}: {one_line(waiting.get('text'))}" + (f" [{choices}]" if choices else "")
+
+
+def _timed_out(worker: dict[str, Any]) -> str:
+    number = int(worker.get("timed_out") or 0)
+    return f"{number} of its dialogs, which nobody answered" if number else ""
 
 
 def _last_turn(turn: dict[str, Any] | None) -> str:
@@ -128,7 +140,7 @@ def _operation(operation: dict[str, Any] | None) -> str:
 
 def _model(endpoint: dict[str, Any]) -> str:
     notice = f"; {REHEARSAL_NOTICE}" if endpoint.get("kind") == "rehearsal" else ""
-    return f"{endpoint.get('model')} at {endpoint.get('base_url')} ({endpoint.get('source') or 'no source noted'}{notice})"
+    return f"{where(endpoint)} ({endpoint.get('source') or 'no source noted'}{notice})"
 
 
 def _decided(worker: dict[str, Any]) -> list[str]:

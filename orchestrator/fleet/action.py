@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orchestrator.fleet.worker import Flight, Move
+from orchestrator.fleet.dialog import Dialog
+from orchestrator.fleet.worker import Flight, Glance, Move
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,8 @@ class Paste(_Act):
 
     line: str
     message: str
+    keyed: int | None = None
+    """Paste it only if no person pressed a key since the glance with this `keyed`; answered with `Acted`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,8 @@ class Press(_Act):
     """Press keys, by tmux's names."""
 
     keys: tuple[str, ...]
+    guard: Glance | None = None
+    """Press them only if the screen still shows this and no event is unread; answered with `Acted`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +94,13 @@ class CloseSession(_Act):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Alert(_Act):
+    """Call a person to a dialog: by a bell, or the command that the user configured."""
+
+    dialog: Dialog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Note(_Act):
     """Write one line into the journal."""
 
@@ -111,5 +123,6 @@ Action = (
     | Sweep
     | Autopsy
     | CloseSession
+    | Alert
     | Note
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from orchestrator.fleet import deliver, life
+from orchestrator.fleet import answer, deliver, life, people
 from orchestrator.fleet.action import Action, Look
 from orchestrator.fleet.admission import Host, Room, may_roll
 from orchestrator.fleet.events import Event, EventName
@@ -26,6 +26,7 @@ from orchestrator.fleet.observation import (
     Observation,
     PaneSeen,
     Said,
+    SettingUp,
     Swept,
     Taken,
     Wanted,
@@ -79,7 +80,9 @@ def next_look(fleet: Fleet, now: float) -> float:
     """Return the seconds until something may be due without an observation: 0.05 to 1."""
     soon = 1.0
     for worker in fleet.values():
-        if worker.op is not None or worker.phase is Phase.STARTING or _in_doubt_about_turn(worker):
+        unsure = _in_doubt_about_turn(worker) or people.unseen(worker)
+        starting = worker.phase is Phase.STARTING and not worker.setting_up
+        if worker.op is not None or starting or unsure:
             soon = min(soon, LOOK_BUSY)
         elif worker.queue and worker.life is not None:
             soon = min(soon, 0.3)
@@ -132,8 +135,12 @@ def _absorb(pen: Pen, seen: Observation) -> None:
             deliver.taken(pen, seen)
         case Acted():
             pen.set(moves=tuple(m for m in pen.worker.moves if m.token != seen.token))
+            answer.acted(pen, seen)
+            deliver.acted(pen, seen)
         case Launched():
             life.launched(pen, seen)
+        case SettingUp():
+            life.setting_up(pen, seen)
         case LaunchFailed():
             life.launch_failed(pen, seen)
         case Gone():
@@ -154,6 +161,7 @@ def _heard(pen: Pen, event: Event) -> None:
     pen.set(talk=talk)
     if event.name is EventName.REQUEST and event.main and event.session:
         _in_session(pen, event.session)
+    people.heard(pen, event)
     deliver.heard(pen, event)
     if talk.last is not before.last:
         _turn_ended(pen)
@@ -187,6 +195,7 @@ def _glanced(pen: Pen, seen: Glanced) -> None:
         return
     same = seen.glance.same(worker.glance) and worker.talk.heard <= worker.steady_since
     pen.set(glance=seen.glance, steady_since=worker.steady_since if same else seen.glance.at)
+    people.glanced(pen)
 
 
 def _pane_seen(pen: Pen, seen: PaneSeen) -> None:
@@ -233,6 +242,7 @@ def _plan_live(pen: Pen) -> None:
     _plan_boot(pen)
     _plan_turn_end(pen)
     if pen.worker.phase in (Phase.UP, Phase.HELD):
+        people.announce(pen)
         deliver.make_way(pen)
         head = deliver.next_head(pen.worker, activity(pen.worker)[0], pen.now)
         if head is not None:
@@ -253,6 +263,8 @@ def _plan_roll(pen: Pen, pens: Mapping[str, Pen]) -> None:
 def _plan_boot(pen: Pen) -> None:
     worker, glance = pen.worker, pen.worker.glance
     if worker.phase not in (Phase.STARTING, Phase.HELD) or glance is None or worker.life is None:
+        return
+    if worker.setting_up:  # what stands on the screen is the setup command's
         return
     shown = glance.kind not in (PromptKind.UNKNOWN, PromptKind.GONE) and not glance.first_run
     if shown and (worker.talk.plugin or worker.steady()):
@@ -290,6 +302,8 @@ def _advance(pen: Pen) -> None:
     assert op is not None
     if op.kind in (OpKind.STOP, OpKind.RECOVER):
         life.advance(pen)
+    elif op.kind is OpKind.ANSWER:
+        answer.advance(pen)
     else:
         deliver.advance(pen)
 
@@ -321,7 +335,11 @@ def _plan_look(pen: Pen) -> None:
 def _look_after(worker: Worker) -> float:
     """Return the age in seconds at which the last reading of the screen is too old."""
     glance = worker.glance
+    if worker.setting_up:
+        return LOOK_PAINTED
     if worker.phase is Phase.STARTING or _in_doubt_about_turn(worker) or glance is None:
+        return LOOK_BUSY
+    if people.unseen(worker):
         return LOOK_BUSY
     if worker.op is not None:
         return LOOK_BUSY if worker.op.step not in ("term", "kill", "accepted") else LOOK_PAINTED

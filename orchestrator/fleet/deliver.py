@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from orchestrator.fleet import orders
+from orchestrator.fleet import answer, orders
 from orchestrator.fleet.action import Paste, Press, Take
 from orchestrator.fleet.events import Event, EventName
 from orchestrator.fleet.message import MessageKind
-from orchestrator.fleet.observation import Taken
+from orchestrator.fleet.observation import Acted, Taken
 from orchestrator.fleet.pen import Pen
-from orchestrator.fleet.worker import Activity, Flight, Head, Operation, OpKind, PromptKind, Worker
+from orchestrator.fleet.worker import Activity, Flight, Glance, Head, Operation, OpKind, PromptKind, Worker
 
 ENTER_AFTER = 0.2
 """Seconds between text and Enter: Hermes takes an Enter within 50 ms of a change for a newline."""
@@ -31,6 +31,9 @@ WIPE = ("C-u",) * 10
 """Removes a first paste that arrives late: what is queued in the terminal is read in order."""
 TAKE_WITHIN = 60.0
 KEYS_TRIES = 3
+QUIET = 2.0
+"""Seconds without a key from a person before text or Enter is typed; tmux tells whole seconds only. The hands
+ask tmux to type only if there still was none, so nothing slips in between a look and a key."""
 SLACK = 1.0
 """Seconds by which two readings of the machine's clock may seem to be out of order."""
 
@@ -41,8 +44,13 @@ def squash(text: str) -> str:
 
 
 def next_head(worker: Worker, activity: Activity, now: float) -> Head | None:
-    """Return the message that can be taken up now: interrupts and keys first, texts in their order."""
-    if worker.op is not None or worker.life is None:
+    """Return the message that can be taken up now: answers, interrupts and keys first, texts in their order."""
+    if worker.life is None:
+        return None
+    for head in worker.queue:
+        if head.kind is MessageKind.ANSWER and answer.may_begin(worker):
+            return head
+    if worker.op is not None:
         return None
     for head in worker.queue:
         if head.kind is MessageKind.KEYS:
@@ -68,6 +76,25 @@ def closed(worker: Worker) -> str:
     return ""
 
 
+def quiet(glance: Glance) -> bool:
+    """Whether no person has pressed a key in an attached terminal lately."""
+    return not -QUIET < glance.at - glance.keyed < QUIET
+
+
+def acted(pen: Pen, seen: Acted) -> None:
+    """Go back a step where a person's key came before ours: nothing was typed then."""
+    op = pen.worker.op
+    ours = op is not None and op.kind is OpKind.DELIVER and op.token == seen.token
+    if seen.ok or op is None or op.flight is None or not ours:
+        return
+    if op.step == "typing":
+        pen.end()
+        pen.move(op.message, back=True)
+        pen.note(f"message {op.message} put back", "a person is typing", witness="screen")
+    elif op.step == "entered" and not op.tries:
+        pen.step("typed", TAKE_WITHIN, flight=replace(op.flight, entered=False))
+
+
 def make_way(pen: Pen) -> None:
     """Put a message back for keys that a person asks for while other text stands beside it in the prompt.
 
@@ -83,6 +110,9 @@ def make_way(pen: Pen) -> None:
 
 def begin(pen: Pen, head: Head) -> None:
     """Take up a message."""
+    if head.kind is MessageKind.ANSWER:
+        answer.begin(pen, head)
+        return
     kind = {MessageKind.KEYS: OpKind.KEYS, MessageKind.INTERRUPT: OpKind.INTERRUPT}.get(
         head.kind, OpKind.DELIVER
     )
@@ -103,9 +133,19 @@ def taken(pen: Pen, seen: Taken) -> None:
         pen.note(f"message {seen.message} failed", seen.problem)
         return
     flight = Flight(
-        seen.message, seen.kind, seen.method, seen.line, seen.digest, pen.worker.talk.offset, pen.now
+        seen.message,
+        seen.kind,
+        seen.method,
+        seen.line,
+        seen.digest,
+        pen.worker.talk.offset,
+        pen.now,
+        dialog=seen.dialog,
+        choice=seen.choice,
     )
     match op.kind:
+        case OpKind.ANSWER:
+            answer.taken(pen, flight)
         case OpKind.KEYS:
             orders.press_keys(pen, flight, seen.keys)
         case OpKind.INTERRUPT:
@@ -153,15 +193,19 @@ def _check(pen: Pen, op: Operation) -> None:
     elif fresh and pen.worker.steady() and glance is not None and glance.kind is PromptKind.READY:
         if glance.typed or glance.in_mode:
             pen.end()
-            return
-        _take(pen)
+        elif quiet(glance):
+            _take(pen)
+        elif pen.now >= op.deadline:
+            pen.end()
     elif pen.now >= op.deadline:
         pen.end()
 
 
 def _paste(pen: Pen, flight: Flight) -> None:
     pen.step("typing", SHOW_WITHIN, flight=flight, acted=pen.now)
-    pen.act(Paste, f"prompt empty and steady, by {flight.method}", line=flight.line, message=flight.message)
+    keyed = pen.worker.glance.keyed if pen.worker.glance else None
+    why = f"prompt empty and steady, by {flight.method}"
+    pen.change(token=pen.act(Paste, why, line=flight.line, message=flight.message, keyed=keyed))
     pen.note(f"typing message {flight.message} ({flight.method})", "ready, no draft", witness="screen")
 
 
@@ -183,7 +227,7 @@ def _typing(pen: Pen, op: Operation) -> None:
     if shows_ours(pen.worker, flight):
         pen.step("typed", TAKE_WITHIN)
         return
-    empty = glance.kind is PromptKind.READY and not glance.typed and pen.worker.steady(1.0)
+    empty = glance.kind is PromptKind.READY and not glance.typed and pen.worker.steady(1.0) and quiet(glance)
     if empty and pen.now - op.acted >= PASTE_AGAIN:
         if op.tries >= KEYS_TRIES:
             pen.end()
@@ -201,10 +245,11 @@ def _typed(pen: Pen, op: Operation) -> None:
     glance, flight = pen.worker.glance, op.flight
     if flight is None or glance is None or pen.now - op.since < ENTER_AFTER:
         return
-    if shows_ours(pen.worker, flight) and glance.at > op.since:
+    if shows_ours(pen.worker, flight) and glance.at > op.since and quiet(glance):
         entered = replace(flight, entered=True)
         pen.step("entered", TAKE_WITHIN, flight=entered, tries=0, acted=pen.now)
-        pen.act(Press, "the prompt shows exactly the message", keys=("Enter",))
+        why = "the prompt shows exactly the message, and no person types"
+        pen.change(token=pen.act(Press, why, keys=("Enter",), guard=glance))
     elif _cleared(pen.worker, op) and pen.now >= op.since + CLEARED_FOR:
         pen.end()
         pen.move(flight.message, back=True)
@@ -228,9 +273,11 @@ def _entered(pen: Pen, op: Operation) -> None:
         return
     fresh = worker.glance.at > op.acted
     ours = shows_ours(worker, flight)
-    if fresh and ours and pen.now - op.acted >= ENTER_AGAIN and op.tries < KEYS_TRIES * 3:
+    again = fresh and ours and quiet(worker.glance) and pen.now - op.acted >= ENTER_AGAIN
+    if again and op.tries < KEYS_TRIES * 3:
+        why = "the message still stands in the prompt: Enter was not taken"
         pen.change(acted=pen.now, tries=op.tries + 1)
-        pen.act(Press, "the message still stands in the prompt: Enter was not taken", keys=("Enter",))
+        pen.change(token=pen.act(Press, why, keys=("Enter",), guard=worker.glance))
     elif fresh and not ours and _screen_is_enough(worker, flight):
         pen.end()
         pen.finish(flight)
@@ -268,12 +315,15 @@ def heard(pen: Pen, event: Event) -> None:
 def _seen(pen: Pen, flight: Flight, event: Event, seen: str) -> None:
     op = pen.worker.op
     running = op is not None and op.flight is not None and op.flight.message == flight.message
+    aside = pen.worker.parked
     if event.name is EventName.TURN_START:
         if running:
             pen.step("accepted", TAKE_WITHIN)
         return
     if running:
         pen.end()
+    elif aside is not None and aside.flight is not None and aside.flight.message == flight.message:
+        pen.set(parked=None)
     pen.set(flights=tuple(f for f in pen.worker.flights if f.message != flight.message))
     pen.finish(flight, session=event.session, turn=event.turn, seen=seen)
     pen.note(
@@ -284,8 +334,8 @@ def _seen(pen: Pen, flight: Flight, event: Event, seen: str) -> None:
 
 
 def _on_its_way(worker: Worker) -> tuple[Flight, ...]:
-    op = worker.op
-    return (*worker.flights, op.flight) if op is not None and op.flight is not None else worker.flights
+    running = (op.flight for op in (worker.op, worker.parked) if op is not None and op.flight is not None)
+    return (*worker.flights, *(flight for flight in running if flight.kind is not MessageKind.ANSWER))
 
 
 def settle(pen: Pen, stored: dict[str, str], problem: str = "") -> bool:

@@ -6,7 +6,7 @@ import signal
 from dataclasses import replace
 from zlib import crc32
 
-from orchestrator.fleet import deliver, orders
+from orchestrator.fleet import deliver, orders, people
 from orchestrator.fleet.action import (
     Autopsy,
     CloseSession,
@@ -17,7 +17,7 @@ from orchestrator.fleet.action import (
     Signal,
     Sweep,
 )
-from orchestrator.fleet.observation import Autopsied, Gone, Launched, LaunchFailed, Swept
+from orchestrator.fleet.observation import Autopsied, Gone, Launched, LaunchFailed, SettingUp, Swept
 from orchestrator.fleet.pen import Pen
 from orchestrator.fleet.spec import RestartPolicy
 from orchestrator.fleet.talk import Talk, TurnOutcome
@@ -40,6 +40,8 @@ TERM_GRACE = 5.0
 CUT_OFF = 5.0
 """Seconds between the interrupted end of a turn and the death that is taken for its cause."""
 KILL_AGAIN = 1.0
+HOPELESS = ("no such directory", "the setup command failed")
+"""Beginnings of reasons that another start would only repeat."""
 WAITS = "waits for memory"
 MEMORY_AGAIN = 1.0
 """Seconds between two looks at whether there is memory now."""
@@ -96,11 +98,24 @@ def launched(pen: Pen, seen: Launched) -> None:
         talk=fresh,
         glance=None,
         phase=Phase.STARTING,
+        setting_up=False,
+        set_up_at=0.0,
         bells=0,
         bell_at=0.0,
     )
     if pen.worker.op is not None and pen.worker.op.kind is OpKind.RECOVER:
         pen.end()
+
+
+def setting_up(pen: Pen, seen: SettingUp) -> None:
+    """Note that the setup command runs, so that nobody calls the start late, or that it has ended."""
+    worker = pen.worker
+    if seen.attempt != worker.attempt or worker.life is None or seen.running is worker.setting_up:
+        return
+    first = worker.spec.setup.strip().splitlines()[0][:80] if worker.spec.setup.strip() else ""
+    why = f"the setup command runs: {first}" if seen.running else "the setup command has ended"
+    pen.set(setting_up=seen.running, set_up_at=0.0 if seen.running else pen.now, why=why)
+    pen.note(why, "it has to succeed before Hermes starts", what="transition")
 
 
 def launch_failed(pen: Pen, seen: LaunchFailed) -> None:
@@ -118,15 +133,16 @@ def gone(pen: Pen, seen: Gone) -> None:
     """The process is confirmed dead: note how, and settle what it left."""
     if seen.attempt != pen.worker.attempt or pen.worker.life is None:
         return
-    worker = pen.worker
     orders.drop_orders(pen)
+    people.died(pen)
+    worker = pen.worker
     stopping = worker.op is not None and worker.op.kind is OpKind.STOP
     cut_off = _cut_off(worker, pen.now)
     busy = worker.talk.busy or cut_off
     started = worker.phase is not Phase.STARTING
     pen.shelve()
-    talk = replace(worker.talk, busy=False, waiting=None, children=(), owed=False, error=None, doing="")
-    pen.set(life=None, talk=talk, glance=None, nudge=False)
+    talk = replace(worker.talk, busy=False, children=(), owed=False, error=None, doing="")
+    pen.set(life=None, talk=talk, glance=None, nudge=False, setting_up=False)
     pen.note(f"attempt {worker.attempt} ended: {seen.outcome}", "its process is gone", what="transition")
     if stopping or worker.want is not Want.RUN:
         pen.set(phase=Phase.STOPPING)
@@ -166,7 +182,7 @@ def _count_crash(pen: Pen, outcome: Outcome, last_words: str) -> None:
     if len(crashes) > policy.max_restarts:
         words = f"; last words: {last_words}" if last_words else ""
         pen.set(hold=f"crash loop: {len(crashes)} deaths in {policy.period:.0f} s, the last {outcome}{words}")
-    elif outcome.kind is OutcomeKind.FAILED_TO_START and outcome.why.startswith("no such directory"):
+    elif outcome.kind is OutcomeKind.FAILED_TO_START and outcome.why.startswith(HOPELESS):
         pen.set(hold=outcome.why)
 
 

@@ -15,6 +15,8 @@ class MessageKind(StrEnum):
     """A Hermes command typed on purpose; no receipt but the prompt having taken it."""
     INTERRUPT = "interrupt"
     KEYS = "keys"
+    ANSWER = "answer"
+    """A person's answer to one dialog, by its number."""
 
 
 class Method(StrEnum):
@@ -26,6 +28,8 @@ class Method(StrEnum):
     """`[Pasted text #1: N lines → FILE]`, which Hermes expands to the file's exact content."""
     READ_FILE = "read_file"
     """A request to read the file, with its sha256: for what Hermes would rewrite even so."""
+    KEY = "key"
+    """One key, in a dialog."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,10 @@ class Message:
     keys: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     """What normalising changed, in words, for the receipt."""
+    dialog: int = 0
+    """Number of the dialog that it answers."""
+    choice: str = ""
+    """The answer: once, session, always, deny, choice (`text` is its number) or text (`text`)."""
 
 
 def normalise(text: str) -> tuple[str, tuple[str, ...]]:

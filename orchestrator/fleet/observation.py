@@ -40,6 +40,15 @@ class Launched:
 
 
 @dataclass(frozen=True, slots=True)
+class SettingUp:
+    """The setup command of an attempt runs, or (`running` False) has ended."""
+
+    worker: str
+    attempt: int
+    running: bool
+
+
+@dataclass(frozen=True, slots=True)
 class LaunchFailed:
     """No process was started. `hold` = trying again cannot help (missing profile, cwd, Hermes)."""
 
@@ -108,6 +117,8 @@ class Taken:
     digest: str
     keys: tuple[str, ...] = ()
     problem: str = ""
+    dialog: int = 0
+    choice: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +161,7 @@ Observation = (
     DesiredSeen
     | Launched
     | LaunchFailed
+    | SettingUp
     | Gone
     | Said
     | Glanced

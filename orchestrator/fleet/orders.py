@@ -7,8 +7,9 @@ from dataclasses import replace
 from orchestrator.fleet.action import Press
 from orchestrator.fleet.message import MessageKind
 from orchestrator.fleet.pen import Pen
-from orchestrator.fleet.worker import Flight, Glance, Operation, PromptKind
+from orchestrator.fleet.worker import Flight, Glance, Operation, OpKind, PromptKind
 
+GONE = "the process that it was meant for has ended"
 INTERRUPT_WITHIN = 20.0
 INTERRUPT = ("Space", "C-c")
 """C-c at an idle empty prompt would end Hermes; the blank before it makes that a cleared line."""
@@ -67,8 +68,16 @@ def _still_busy(glance: Glance, op: Operation) -> bool:
 
 
 def drop_orders(pen: Pen) -> None:
-    """Fail the keys and interrupts that wait: they were meant for the screen that has gone."""
+    """Fail the keys, interrupts and answers that wait: they were meant for the screen that has gone."""
+    op = pen.worker.op
+    if op is not None and op.kind is OpKind.ANSWER:
+        pen.move(op.message, error=f"{GONE}; {'the key was pressed' if _pressed(op) else 'nothing was typed'}")
+        pen.end()
     for head in pen.worker.queue:
-        if head.kind in (MessageKind.KEYS, MessageKind.INTERRUPT):
-            pen.move(head.id, error="the process that it was meant for has ended")
+        if head.kind in (MessageKind.KEYS, MessageKind.INTERRUPT, MessageKind.ANSWER):
+            pen.move(head.id, error=GONE)
     pen.set(queue=tuple(h for h in pen.worker.queue if h.kind in (MessageKind.TEXT, MessageKind.SLASH)))
+
+
+def _pressed(op: Operation) -> bool:
+    return op.flight is not None and op.flight.entered

@@ -61,15 +61,23 @@ class Pen:
         self.set(op=replace(self.worker.op, **changes))
 
     def end(self) -> None:
-        """End the running operation."""
-        self.set(op=None)
+        """End the running operation; the one that stood aside goes on, with all its time."""
+        aside = self.worker.parked
+        if aside is not None:
+            aside = replace(aside, since=self.now, deadline=self.now + aside.deadline - aside.since)
+        self.set(op=aside, parked=None)
 
     def shelve(self) -> None:
-        """Put the message of the running delivery, if any, among the flights, and end the operation."""
-        op = self.worker.op
-        if op is not None and op.flight is not None:
-            self.set(flights=(*self.worker.flights, op.flight))
-        self.end()
+        """Put the message of the running delivery, if any, among the flights, and end the operation.
+
+        An answer fails: its dialog is a matter of this moment.
+        """
+        for op in (self.worker.op, self.worker.parked):
+            if op is not None and op.kind is OpKind.ANSWER:
+                self.move(op.message, error="it was pushed aside before it was confirmed: look at the pane")
+            elif op is not None and op.flight is not None:
+                self.set(flights=(*self.worker.flights, op.flight))
+        self.set(op=None, parked=None)
 
     def finish(self, flight: Flight, *, session: str = "", turn: str = "", seen: str = "") -> None:
         """Decide that Hermes has a message; `seen` is the digest that its event showed."""

@@ -6,7 +6,9 @@ from dataclasses import asdict
 from typing import Any
 
 from orchestrator.fleet.deliver import closed
-from orchestrator.fleet.talk import TurnOutcome, Waiting
+from orchestrator.fleet.dialog import Dialog
+from orchestrator.fleet.people import front
+from orchestrator.fleet.talk import TurnOutcome
 from orchestrator.fleet.worker import DIALOGS, Activity, Phase, PromptKind, Worker
 
 
@@ -19,7 +21,7 @@ def activity(worker: Worker) -> tuple[Activity, str]:
         seen = _by_screen(worker)
         if not (seen is Activity.READY and talk.busy):
             return seen, "screen" if glance.at > talk.heard + 1.0 else "event"
-    if talk.waiting is not None:
+    if worker.dialogs:
         return Activity.WAITING, "event"
     if talk.busy:
         return Activity.BUSY, "event"
@@ -61,17 +63,24 @@ def word_of(worker: Worker) -> tuple[str, str]:
     return "ready", witness
 
 
-def waiting(worker: Worker) -> Waiting | None:
-    """Return the dialog that waits for a person: as the screen shows it, or as the event told it."""
-    glance = worker.glance
+def waiting(worker: Worker) -> Dialog | None:
+    """Return the dialog in the pane that waits for a person: as an event told it, or the screen shows it."""
     if worker.phase is not Phase.UP or activity(worker)[0] is not Activity.WAITING:
         return None
-    told = worker.talk.waiting
-    if glance is not None and glance.kind in DIALOGS:
-        since = told.since if told else worker.since
-        text = told.text if told and told.text else glance.dialog
-        return Waiting(str(glance.kind), text, since, glance.choices or (told.choices if told else ()))
-    return told
+    return front(worker)
+
+
+def shown_dialog(worker: Worker, dialog: Dialog) -> dict[str, Any]:
+    """Return a dialog as `state.json` shows it. `deadline` is null where the screen has not told it yet."""
+    return {
+        "id": f"{worker.name}#{dialog.number}",
+        "kind": dialog.kind,
+        "text": dialog.text,
+        "choices": list(dialog.choices),
+        "since": dialog.since,
+        "deadline": dialog.deadline or None,
+        "in_pane": dialog is front(worker),
+    }
 
 
 def picture(worker: Worker) -> dict[str, Any]:
@@ -84,12 +93,16 @@ def picture(worker: Worker) -> dict[str, Any]:
         "cwd": worker.spec.cwd,
         "hermes_profile": worker.spec.hermes_profile,
         "endpoint": asdict(worker.spec.endpoint),
+        "fallback": [each.model for each in worker.spec.fallback],
+        "model": worker.talk.model,
         "want": str(worker.want),
         "generation": worker.generation,
         "phase": str(worker.phase),
         "why": worker.hold or worker.pause or worker.why or shut,
         "activity": str(doing),
-        "waiting": asdict(dialog) if dialog else None,
+        "waiting": shown_dialog(worker, dialog) if dialog else None,
+        "dialogs": [shown_dialog(worker, each) for each in worker.dialogs] if worker.life else [],
+        "timed_out": worker.timed_out,
         "background": background(worker) if worker.life else 0,
         "last_turn": asdict(last) if last else None,
         "intake": "paused" if shut else "open",
@@ -100,6 +113,7 @@ def picture(worker: Worker) -> dict[str, Any]:
         "doing": worker.talk.doing,
         "turn": worker.talk.turn,
         "plugin": worker.talk.plugin,
+        "setting_up": worker.setting_up,
         "session": worker.session,
         "attempt": worker.attempt,
         "restarts": worker.restarts,

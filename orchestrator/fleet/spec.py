@@ -34,6 +34,11 @@ class Endpoint:
     """The user's name for the variable that holds the key; "" = no key."""
     source: str = ""
     """Where it came from, for people: "flags", "environment (HERMUX_ENDPOINT)", …"""
+    name: str = ""
+    """The name it is saved under; "" = it was given in full, or found elsewhere."""
+    given: tuple[str, ...] = ()
+    """What was named for this worker (by flag, role or variable): some of `endpoint`, `model`, `key`.
+    What is not in it follows the fleet's endpoint (`endpoint set --roll`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,10 @@ class WorkerSpec:
     """Empty = Hermes' own default."""
     max_turns: int = 0
     """0 = Hermes' own default."""
+    max_tokens: int = 0
+    """Tokens a single answer may have; 0 = Hermes' own default."""
+    temperature: float | None = None
+    """None = the server's own default."""
     columns: int = 120
     rows: int = 40
     hermes: str = ""
@@ -92,7 +101,7 @@ class WorkerSpec:
     """Asked in turn when the endpoint gives no answer; Hermes itself switches."""
     worktree: Worktree | None = None
     setup: str = ""
-    """A shell command that has to succeed once, in `cwd`, before the first start of Hermes."""
+    """A shell command that has to succeed once, at the top of the worktree, before the first start of Hermes."""
     port: int = 0
     """`$PORT`: unique among the workers of all fleets of this home, and kept; 0 = none."""
     nudge: bool = True

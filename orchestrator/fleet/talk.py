@@ -31,17 +31,6 @@ class TurnOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """A dialog that waits for a person."""
-
-    kind: str
-    """approval, question, open_question, confirm, sudo or secret."""
-    text: str
-    since: float
-    choices: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class LastTurn:
     """The end of the newest finished turn of the main conversation."""
 
@@ -62,11 +51,12 @@ class Talk:
     turn: str = ""
     error: Event | None = None
     """The newest event of the running turn, if that is an API error: the turn may be over."""
-    waiting: Waiting | None = None
     children: tuple[str, ...] = ()
     owed: bool = False
     """Delegated work was begun and Hermes has not yet begun the turn that takes in its results."""
     doing: str = ""
+    model: str = ""
+    """That Hermes asked last in the main conversation: a fallback, once it has switched."""
     last: LastTurn | None = None
     cut: bool = False
     """A signal interrupted the last turn: Hermes 0.19 then asks the model with "received signal 15"."""
@@ -125,7 +115,8 @@ def _main(talk: Talk, event: Event) -> Talk:
             if event.name is EventName.TURN_START:
                 owed = bool(talk.children) if _takes_in_children(event) else talk.owed
                 talk = replace(talk, owed=owed, cut=_by_signal(talk, event))
-            return replace(talk, busy=True, turn=event.turn, error=None, waiting=None, doing="thinking")
+            model = str(event.data.get("model") or talk.model)
+            return replace(talk, busy=True, turn=event.turn, error=None, doing="thinking", model=model)
         case EventName.RESPONSE:
             return replace(talk, busy=True, turn=event.turn, error=None, doing="thinking")
         case EventName.REQUEST_ERROR:
@@ -133,11 +124,11 @@ def _main(talk: Talk, event: Event) -> Talk:
         case EventName.TOOL_START:
             return _tool(replace(talk, error=None), event)
         case EventName.TOOL_END:
-            return replace(talk, waiting=None, error=None, doing="thinking")
+            return replace(talk, error=None, doing="thinking")
         case EventName.TURN_END:
             return end_turn(talk, event.time, _outcome(event), turn=event.turn)
         case EventName.SESSION_RESET | EventName.SESSION_FINALIZE:
-            return replace(talk, busy=False, waiting=None, doing="", error=None)
+            return replace(talk, busy=False, doing="", error=None)
         case _:
             return talk
 
@@ -153,7 +144,7 @@ def end_turn(talk: Talk, time: float, outcome: TurnOutcome, *, turn: str = "") -
         error=_error_text(talk.error) if failed and talk.error else "",
     )
     return replace(
-        talk, busy=False, waiting=None, doing="", error=None, last=last, turns=talk.turns + 1, turn=""
+        talk, busy=False, doing="", error=None, last=last, turns=talk.turns + 1, turn=""
     )
 
 
@@ -191,26 +182,14 @@ def _approval(talk: Talk, event: Event) -> Talk:
     if event.data.get("surface") != "cli":
         return talk
     if event.name is EventName.APPROVAL_END:
-        return replace(talk, waiting=None)
-    description = str(event.data.get("description", ""))
-    text = str(event.data.get("command", ""))
-    return replace(
-        talk,
-        busy=talk.busy or _of_main(talk, event),
-        error=None,
-        waiting=Waiting("approval", f"{text}\n({description})" if description else text, event.time),
-    )
+        return talk
+    return replace(talk, busy=talk.busy or _of_main(talk, event), error=None)
 
 
 def _tool(talk: Talk, event: Event) -> Talk:
     tool = str(event.data.get("tool", ""))
     summary = str(event.data.get("summary", ""))
-    waiting = None
-    if tool == "clarify":
-        choices = tuple(str(c) for c in event.data.get("choices") or ())
-        kind = "question" if choices else "open_question"
-        waiting = Waiting(kind, str(event.data.get("question", "")), event.time, choices)
-    return replace(talk, busy=True, waiting=waiting, doing=f"{tool}: {summary}" if summary else tool)
+    return replace(talk, busy=True, doing=f"{tool}: {summary}" if summary else tool)
 
 
 def _usage(talk: Talk, event: Event) -> Talk:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from orchestrator.fleet.dialog import Dialog, Ended
 from orchestrator.fleet.message import MessageKind, Method
 from orchestrator.fleet.prompt import DIALOGS, PromptKind
 from orchestrator.fleet.spec import WorkerSpec
-from orchestrator.fleet.talk import FailedKind, Talk, Waiting
+from orchestrator.fleet.talk import FailedKind, Talk
 
 
 class Want(StrEnum):
@@ -82,13 +83,18 @@ class Glance:
     first_run: bool = False
     in_mode: bool = False
     """The pane is in copy mode."""
+    left: int = -1
+    """The countdown of a dialog, seconds; -1 = none."""
+    keyed: int = 0
+    """When a person last pressed a key in an attached terminal: seconds since the epoch, rounded down."""
 
     def same(self, other: Glance | None) -> bool:
-        """Whether another reading shows the same prompt."""
+        """Whether another reading shows the same prompt, and the same dialog."""
         return (
             other is not None
             and (self.kind, self.typed, self.in_mode) == (other.kind, other.typed, other.in_mode)
             and self.background == other.background
+            and (self.dialog, self.choices) == (other.dialog, other.choices)
         )
 
 
@@ -108,6 +114,7 @@ class OpKind(StrEnum):
 
     STOP = "stop"
     RECOVER = "recover"
+    ANSWER = "answer"
     INTERRUPT = "interrupt"
     KEYS = "keys"
     DELIVER = "deliver"
@@ -149,6 +156,10 @@ class Flight:
     """When it was taken up: only a row of the database from then on can be this message."""
     entered: bool = False
     """Enter was, or may have been, pressed."""
+    dialog: int = 0
+    """Number of the dialog that it answers."""
+    choice: str = ""
+    """The answer: once, session, always, deny, choice (`line` is its number) or text (`line`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +221,10 @@ class Worker:
     why: str = ""
     attempt: int = 0
     life: Life | None = None
+    setting_up: bool = False
+    """The setup command runs in the pane; Hermes comes after it."""
+    set_up_at: float = 0.0
+    """When the setup command of this attempt ended; 0 = none ran."""
     pane: str = ""
     """The pane of the newest attempt, alive or dead; people may have others in the same session."""
     talk: Talk = field(default_factory=Talk)
@@ -224,6 +239,16 @@ class Worker:
     painted: int = 0
     """tmux's `window_activity`, seconds: the screen changed when this does."""
     op: Operation | None = None
+    parked: Operation | None = None
+    """A delivery that stands aside while a dialog is answered."""
+    dialogs: tuple[Dialog, ...] = ()
+    """Those that stand open; the first is the one in the pane."""
+    ended: tuple[Ended, ...] = ()
+    """The newest that are over."""
+    asked: int = 0
+    """The highest number of a dialog so far."""
+    timed_out: int = 0
+    """How many nobody answered in time."""
     pause: str = ""
     """A reason to take no messages that outlasts the screen (auth, quota, in doubt)."""
     flights: tuple[Flight, ...] = ()
@@ -292,7 +317,6 @@ __all__ = [
     "Phase",
     "PromptKind",
     "Talk",
-    "Waiting",
     "Want",
     "Worker",
 ]

@@ -55,13 +55,14 @@ def probe(
     context: int = 0,
     timeout: float = 5.0,
     key_env: str = "",
+    env: Mapping[str, str] | None = None,
 ) -> Probe:
     """Ask the server at `url` for its models, within `timeout` seconds in all; never raises.
 
     `context` is what the user declares and outweighs the server's word; `key_env` only names the
-    variable in hints.
+    variable in hints; proxies are those of `env`, by default this process's.
     """
-    talk = Talk(key or "", time.monotonic() + timeout, key_env)
+    talk = Talk(key or "", time.monotonic() + timeout, key_env, env)
     base = ""
     notes: tuple[str, ...] = ()
     try:
@@ -92,6 +93,7 @@ def check(asked: Endpoint, env: Mapping[str, str], *, timeout: float = 5.0) -> t
         context=asked.context_length,
         timeout=timeout,
         key_env=asked.key_env,
+        env=env,
     )
     if not said.ok:
         raise NotReady(f"endpoint ({asked.source or 'given'}): {said.problem}", hint=said.hint)
@@ -182,7 +184,11 @@ def _sized(model: str, listing: Listing, context: int, talk: Talk, notes: tuple[
     problem = hint = ""
     if tokens is not None and tokens < LEAST_CONTEXT:
         problem = f"{model!r} has a context of {tokens:,} tokens; Hermes needs {LEAST_CONTEXT:,}"
-        hint = fix(listing.engine) if told == tokens else "declare at least 64,000"
+        hint = (
+            fix(listing.engine)
+            if told == tokens
+            else "declare what the model has: HERMUX_CONTEXT_LENGTH=131072"
+        )
     return Probe(
         not problem,
         listing.base,

@@ -27,10 +27,13 @@ class Talk:
     deadline: float
     key_env: str = ""
     """The variable's name, for hints."""
+    env: Mapping[str, str] | None = None
+    """Names the proxies; None = this process's."""
 
     def ask(self, url: str, post: Mapping[str, Any] | None = None) -> Reply:
         """Return the answer; raises NotReady when none comes in the time that is left."""
-        return fetch(url, self.key, timeout=max(0.05, self.deadline - time.monotonic()), post=post)
+        left = max(0.05, self.deadline - time.monotonic())
+        return fetch(url, self.key, timeout=left, post=post, env=self.env)
 
     def beside(self, base: str) -> Ask:
         """Return an `Ask` for the engine's own routes; no answer there is no error."""
@@ -92,7 +95,7 @@ def _redirected(base: str, reply: Reply, talk: Talk) -> tuple[str, Reply]:
     if urlsplit(target).hostname != urlsplit(base).hostname or not target.endswith("/models"):
         raise NotReady(
             f"{base} sends elsewhere (HTTP {reply.status}, to {urlsplit(target).netloc[:100]})",
-            hint=f"if you trust that address, use it: --endpoint {moved[:200]}",
+            hint=f"if you trust that address, give it as the URL: {moved[:200]}",
         )
     return moved, talk.ask(target)
 
@@ -106,6 +109,11 @@ def _has_chat(base: str, talk: Talk) -> bool:
 def _refusal(base: str, reply: Reply, talk: Talk) -> NotReady:
     where, status = urlsplit(base).netloc, reply.status
     told = f": {text}" if (text := said(reply)) else ""
+    if reply.via and status in (502, 503, 504):
+        return NotReady(
+            f"{where}, asked through the proxy in {reply.via}, answers HTTP {status}{told}",
+            hint=f"does the proxy reach it? to go past the proxy: export NO_PROXY={urlsplit(base).hostname}",
+        )
     if status in (401, 403) and talk.key:
         name = f" in {talk.key_env}" if talk.key_env else ""
         return NotReady(f"{where} refuses the key{name} (HTTP {status}){told}", hint="check the key's value")

@@ -19,6 +19,8 @@ from orchestrator.hermes.plugin.text import file_safe
 
 FEED = "events.jsonl"
 PREVIOUS = "events.1.jsonl"
+LIMIT = 16 << 20
+"""Bytes of a file of the feed; with the file before, a worker's events take twice this."""
 ROTATION_GAP = 1 << 20
 """Bytes between the end of a file, when it is rotated, and the base of the next."""
 _KNOWN = frozenset(EventName)
@@ -119,6 +121,15 @@ class Feed:
         self._retired.clear()
         return [event for part in reversed(parts) for event in part]
 
+    def behind(self) -> bool:
+        """Whether something was written since the last `read`; a torn last line counts. Reads nothing."""
+        if self._current is None:
+            return self.path.exists()
+        return (
+            self._current.end() > self._current.base + self._current.position
+            or not self._current.is_still(self.path)
+        )
+
     def close(self) -> None:
         """Close the files; a later `read` opens them again where it was."""
         for segment in (self._previous, self._current):
@@ -218,11 +229,11 @@ def rotate(path: Path, max_bytes: int) -> bool:
 
 
 def iter_events(worker_dir: Path, *, since: float = 0.0) -> Iterator[Event]:
-    """Yield a worker's events that are on disk, oldest first, from the time `since` (epoch seconds)."""
-    for name in (PREVIOUS, FEED):
-        segment = _open(worker_dir / name, after=0)
-        if segment is None:
-            continue
+    """Yield a worker's events that are on disk, oldest first, from the time `since` (epoch seconds).
+
+    A rotation meanwhile neither hides nor repeats an event.
+    """
+    for segment in _both(worker_dir):
         with segment.file:
             for line, offset in segment.lines():
                 try:
@@ -231,6 +242,18 @@ def iter_events(worker_dir: Path, *, since: float = 0.0) -> Iterator[Event]:
                     continue
                 if event is not None and event.time >= since:
                     yield event
+
+
+def _both(worker_dir: Path) -> list[_Segment]:
+    """Open the file before and the file now, as they belong together."""
+    while True:
+        now = _open(worker_dir / FEED, after=0)
+        before = _open(worker_dir / PREVIOUS, after=0)
+        found = [segment for segment in (before, now) if segment is not None]
+        if now is None or now.is_still(worker_dir / FEED):
+            return found
+        for segment in found:
+            segment.file.close()
 
 
 def read_turn(worker_dir: Path, turn: str) -> dict[str, Any] | None:

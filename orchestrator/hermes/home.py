@@ -18,7 +18,7 @@ import yaml
 
 from orchestrator.errors import NotReady, UsageError
 from orchestrator.fleet.spec import WorkerSpec
-from orchestrator.hermes.config import PLUGIN, worker_config
+from orchestrator.hermes.config import PLUGIN, endpoint_config, worker_config
 
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -31,8 +31,8 @@ LEARNED = ("memories", "skills", "sessions", "state.db")
 
 
 def profile_dir(root: Path, profile: str) -> Path:
-    """Return the folder of a Hermes profile."""
-    return root / "profiles" / profile
+    """Return the folder of a Hermes profile; `default` is the root itself."""
+    return root if profile == "default" else root / "profiles" / profile
 
 
 def fleet_of(spec: WorkerSpec) -> str:
@@ -50,8 +50,12 @@ def write_home(
     key: bool,
     approvals_timeout: float = 86400,
     overrides: Mapping[str, Any] | None = None,
+    state: Path | None = None,
 ) -> Path:
     """Create or refresh a worker's profile and return its folder; what is right already isn't touched.
+
+    `state` is the folder of the fleet's files, noted in the mark: without it nobody could tell later
+    whether the worker still exists.
 
     Hermes rewrites its config.yaml: keys of its own stay, ours win, `overrides` (a role's) win over
     both. Raises UsageError when the folder belongs to somebody else, NotReady when it can't be written.
@@ -59,14 +63,14 @@ def write_home(
     home = profile_dir(root, spec.hermes_profile)
     _check_owner(home, spec)
     try:
-        _make(home, spec)
+        _make(home, spec, state)
         _write_config(
             home / "config.yaml",
             worker_config(spec, key=key, approvals_timeout=approvals_timeout),
             overrides or {},
         )
-        _write(home / "SOUL.md", soul.encode())
-        _copy_plugin(home / "plugins" / PLUGIN)
+        write_file(home / "SOUL.md", soul.encode())
+        copy_plugin(home / "plugins" / PLUGIN)
     except OSError as error:
         raise NotReady(
             f"the Hermes profile {home} cannot be written: {error.strerror or error}",
@@ -88,7 +92,23 @@ def check_home(root: Path, profile: str) -> list[str]:
 
 def refresh_plugin(root: Path, profile: str) -> None:
     """Bring the plugin in a profile of ours to this version; takes 1 ms where nothing changed."""
-    _copy_plugin(_ours(root, profile) / "plugins" / PLUGIN)
+    copy_plugin(_ours(root, profile) / "plugins" / PLUGIN)
+
+
+def refresh_model(root: Path, spec: WorkerSpec, *, key: bool) -> None:
+    """Bring a worker's profile to the endpoint of its spec; 2 ms where it is there already.
+
+    A profile of the user's is left alone, and so is a config.yaml that no YAML reader understands: Hermes
+    says that itself. Raises UsageError for a folder that is not ours, OSError.
+    """
+    if spec.user_profile:
+        return
+    path = _ours(root, spec.hermes_profile) / "config.yaml"
+    before = _read_config(path)
+    after = merge(before or {}, endpoint_config(spec, key=key))
+    if before is not None and after != before:
+        text = yaml.dump(after, Dumper=Dumper, sort_keys=False, allow_unicode=True)
+        write_file(path, text.encode(), sync=True)
 
 
 def has_learned(root: Path, profile: str) -> bool:
@@ -151,7 +171,7 @@ def _check_owner(home: Path, spec: WorkerSpec) -> None:
         )
 
 
-def _make(home: Path, spec: WorkerSpec) -> None:
+def _make(home: Path, spec: WorkerSpec, state: Path | None) -> None:
     """Make the folder with its mark in it: never a moment in which it exists unmarked."""
     if home.exists():
         return
@@ -159,8 +179,8 @@ def _make(home: Path, spec: WorkerSpec) -> None:
     scratch = home.with_name(f".{home.name}.{os.getpid()}")
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(mode=0o700)
-    mark = {"schema": 1, "fleet": fleet_of(spec), "worker": spec.name}
-    _write(scratch / MARK, json.dumps(mark).encode() + b"\n")
+    mark = {"schema": 1, "fleet": fleet_of(spec), "worker": spec.name, "state": str(state or "")}
+    write_file(scratch / MARK, json.dumps(mark).encode() + b"\n")
     scratch.rename(home)
 
 
@@ -171,7 +191,7 @@ def _write_config(path: Path, ours: dict[str, Any], overrides: Mapping[str, Any]
     after["plugins"]["enabled"] = _with_ours(before, after["plugins"].get("enabled"))
     if after != before:
         text = yaml.dump(after, Dumper=Dumper, sort_keys=False, allow_unicode=True)
-        _write(path, text.encode(), sync=True)
+        write_file(path, text.encode(), sync=True)
 
 
 def _with_ours(before: Mapping[str, Any] | None, wanted: Any) -> list[str]:
@@ -205,18 +225,18 @@ def _plugin_files() -> dict[str, Path]:
     return {path.name: path for path in PLUGIN_SOURCE.iterdir() if path.suffix in (".py", ".yaml")}
 
 
-def _copy_plugin(target: Path) -> None:
+def copy_plugin(target: Path) -> None:
     """Bring the plugin's folder up to date, file by file, and drop what no longer belongs to it."""
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
     sources = _plugin_files()
     for name, source in sources.items():
-        _write(target / name, source.read_bytes())
+        write_file(target / name, source.read_bytes())
     for stale in target.glob("*.py"):
         if stale.name not in sources:
             stale.unlink()
 
 
-def _write(path: Path, data: bytes, *, sync: bool = False) -> None:
+def write_file(path: Path, data: bytes, *, sync: bool = False) -> None:
     """Replace a file atomically, mode 0600, unless it holds exactly `data`.
 
     Only `sync` survives a power cut for certain; nine of them would take 40 ms, and `check_home` sees

@@ -28,7 +28,12 @@ def read_hermes_model(root: Path) -> tuple[Endpoint | None, str]:
 
     The default profile is the one that `hermes profile use` named, else the root itself.
     """
-    home = _default_home(root)
+    home = default_home(root)
+    return read_profile_model(home, "default" if home == root else home.name)
+
+
+def read_profile_model(home: Path, name: str) -> tuple[Endpoint | None, str]:
+    """Return the endpoint in one profile's config.yaml, or None and the reason."""
     path = home / "config.yaml"
     config, why = _config(path)
     if why:
@@ -36,21 +41,20 @@ def read_hermes_model(root: Path) -> tuple[Endpoint | None, str]:
     block, why = _block(config)
     if why:
         return None, f"{path}: {why}"
-    name = "default" if home == root else home.name
     return _endpoint(block, f"Hermes profile {name} ({path})"), ""
 
 
 def hermes_key(name: str, env: Mapping[str, str]) -> str:
     """Return the value behind a `hermes:…` key name, "" when there is none."""
-    home = _default_home(hermes_root(env))
+    home = default_home(hermes_root(env))
     variable = name.removeprefix(FROM_HERMES)
     if variable == _LITERAL:
         block, _ = _block(_config(home / "config.yaml")[0])
         return str(block.get("api_key") or "").strip()
-    return _dotenv(home / ".env").get(variable) or env.get(variable, "").strip()
+    return read_dotenv(home / ".env").get(variable) or env.get(variable, "").strip()
 
 
-def _default_home(root: Path) -> Path:
+def default_home(root: Path) -> Path:
     """Return the home of the profile that a bare `hermes` uses."""
     try:
         name = (root / "active_profile").read_text(encoding="utf-8").strip()
@@ -58,6 +62,11 @@ def _default_home(root: Path) -> Path:
         return root
     home = root / "profiles" / name
     return home if re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name) and home.is_dir() else root
+
+
+def read_profile_config(home: Path) -> Mapping[str, Any]:
+    """Return what a profile's config.yaml says, {} where it cannot be read."""
+    return _config(home / "config.yaml")[0]
 
 
 def _config(path: Path) -> tuple[Mapping[str, Any], str]:
@@ -137,7 +146,7 @@ def _key_name(block: Mapping[str, Any]) -> str:
     return FROM_HERMES + name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else ""
 
 
-def _dotenv(path: Path) -> dict[str, str]:
+def read_dotenv(path: Path) -> dict[str, str]:
     """Return the variables of a `.env` file: `[export ]NAME=value`, quotes taken off."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

@@ -33,6 +33,8 @@ class Prompt:
     """Children and /background tasks that the status bar counts. 0.22 may have no room for the count."""
     first_run: bool = False
     """Hermes asks a first-run question instead of showing its prompt."""
+    left: int = -1
+    """The countdown of a dialog in seconds, -1 = none is shown."""
 
     @property
     def own(self) -> str:
@@ -63,6 +65,7 @@ _PLACEHOLDER = re.compile(
 _COUNTS = re.compile(r"[│·] [⛓▶]\ufe0f? (\d+)(?= |$)")
 _CHILD = re.compile(r" ● .+ · \d+\w* · \S+")
 _CHOICE = re.compile(r" {0,4}(?:❯ )?(?:\d\.|\[\d\]) (.+)")
+_COUNTDOWN = re.compile(r"  .*  \((\d+)s\)")
 _LEFT = re.compile(r" *hermes --resume \S+(?: -p \S+)?|Pane is dead\b.*")
 _SYMBOL_ONLY = re.compile(r"(?:\S+ )?\S{1,2}")
 """A prompt without its rules: Hermes leaves them out for a moment after a resize."""
@@ -123,6 +126,7 @@ def _read(zone: Zone, kind: PromptKind, skip: int, cursor: tuple[int, int] | Non
         dialog="\n".join(body).strip(),
         choices=choices,
         background=_background(zone),
+        left=_countdown(zone) if box else -1,
     )
 
 
@@ -146,6 +150,12 @@ def _choices(box: list[str]) -> tuple[list[str], tuple[str, ...]]:
             body.append(line.strip())
     text = [line for index, line in enumerate(body) if line or (index and body[index - 1])]
     return text, tuple(choices)
+
+
+def _countdown(zone: Zone) -> int:
+    """Return the number in the hint line between box and status bar."""
+    found = _COUNTDOWN.fullmatch(zone.above[-2].rstrip()) if len(zone.above) > 1 else None
+    return int(found.group(1)) if found else -1
 
 
 def _background(zone: Zone) -> int:

@@ -88,6 +88,14 @@ def rewritten(text: str) -> str:
     return _shape(text) or _characters(text) or _forms(text)
 
 
+def unanswerable(text: str) -> str:
+    """Say why the text cannot be typed into a dialog; "" where it can.
+
+    Hermes 0.19 takes there what the prompt shows: it expands no paste form, and runs no command.
+    """
+    return _shape(text) or _characters(text) or ("looks like a terminal report" if _SCRUBBED.search(text) else "")
+
+
 def rewritten_even_so(text: str) -> str:
     """Say why Hermes would rewrite the text even inside a paste reference; "" where it doesn't."""
     if _REFERENCE.search(text):

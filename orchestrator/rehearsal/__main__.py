@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         server = RehearsalServer(given.port, context=given.context, log=given.log, say=_say)
     except NotReady as error:
-        sys.stderr.write(f"{error}\n" + (f"{error.hint}\n" if error.hint else ""))
+        sys.stderr.write(f"hermux: {error}\n" + (f"  → {error.hint}\n" if error.hint else ""))
         return 1
     _say(f"rehearsal model on {server.url}")
     with server:

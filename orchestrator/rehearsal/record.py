@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -18,6 +18,8 @@ from orchestrator.rehearsal.script import text_of, users
 
 KEPT = 2000
 """Requests that are remembered."""
+NOTED = frozenset({"model", "stream", "messages", "tools"})
+"""Fields of a body that have a place of their own in `Request`."""
 SECRET_HEADERS = frozenset({"authorization", "api-key", "x-api-key", "cookie", "proxy-authorization"})
 
 
@@ -39,6 +41,8 @@ class Request:
     """Names of the tools that were offered."""
     headers: Mapping[str, str]
     """Lower-case names; of a secret only its length and a digest of it."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The request's other fields: `max_tokens`, `temperature` …"""
 
 
 def hidden(name: str, value: str) -> str:
@@ -96,6 +100,7 @@ class Record:
                 messages=self._share(conversation, body["messages"]),
                 tools=tuple(_tool_names(body.get("tools"))),
                 headers={name.lower(): hidden(name.lower(), value) for name, value in headers.items()},
+                options={name: value for name, value in body.items() if name not in NOTED},
             )
             self._kept.append(request)
             self._write(request)
@@ -138,4 +143,4 @@ def user_texts(request: Request) -> list[str]:
 
 def as_json(request: Request) -> dict[str, Any]:
     """Return the request as an object for JSON; the messages are shared, not copied."""
-    return {field.name: getattr(request, field.name) for field in fields(request)}
+    return {each.name: getattr(request, each.name) for each in fields(request)}

@@ -15,6 +15,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from errno import EADDRINUSE
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
@@ -64,10 +65,7 @@ class RehearsalServer:
         try:
             self._listener = _Listener((host, port), self)
         except (OSError, OverflowError) as error:
-            raise NotReady(
-                f"the rehearsal model cannot listen on {host}:{port}: {error}",
-                hint="choose another port, or 0 for a free one",
-            ) from error
+            raise _refused(host, port, error) from error
         self._thread: Thread | None = None
         self.port: int = self._listener.server_address[1]
         self.url = f"http://{host}:{self.port}/v1"
@@ -285,6 +283,16 @@ class _Handler(BaseHTTPRequestHandler):
                 if not self.connection.recv(1, MSG_PEEK):
                     raise ConnectionResetError("the client went away")
                 selector.unregister(self.connection)  # a request sent ahead: it has to wait
+
+
+def _refused(host: str, port: int, error: OSError | OverflowError) -> NotReady:
+    what = getattr(error, "strerror", None) or str(error)
+    if getattr(error, "errno", 0) == EADDRINUSE:
+        what = "another program listens there"
+    return NotReady(
+        f"the rehearsal model cannot listen on {host}:{port}: {what}",
+        hint="choose another port, or 0 for a free one: --port 0",
+    )
 
 
 def _are_messages(value: object) -> bool:

@@ -21,6 +21,8 @@ from orchestrator.store.paths import FleetPaths, WorkerPaths
 
 KEEP = 500
 """Finished messages kept, each in `done` and in `failed`."""
+KEEP_BYTES = 64 << 20
+"""Of the finished messages that are larger than an even share of it (134 kB), each in `done` and `failed`."""
 KEEP_TEXTS = 50
 """Texts kept in `cur` after delivery: a worker that was told to read the file does so later."""
 
@@ -94,7 +96,7 @@ def finish(
     source.unlink(missing_ok=True)
     if (receipt or {}).get("method") != "read_file":
         text_file(paths, message_id).unlink(missing_ok=True)
-    _prune(folder, KEEP)
+    _prune(folder, KEEP, len(str(data.get("text", ""))))
     _prune_texts(paths)
 
 
@@ -145,6 +147,7 @@ def unsend(fleet: FleetPaths, message_id: str) -> Found:
             hint=f"hermux interrupt {found.worker}  stops a running turn" if place in ("cur", "done") else "",
         ) from None
     write_json(target, found.data | {"error": "unsent"})
+    _prune(paths.inbox_failed, KEEP)
     return Found(found.worker, "failed", found.data | {"error": "unsent"})
 
 
@@ -182,6 +185,8 @@ def message_from_dict(raw: dict[str, Any]) -> Message:
         sender=str(raw.get("sender", "")),
         keys=tuple(str(each) for each in raw.get("keys") or ()),
         changed=tuple(str(each) for each in raw.get("changed") or ()),
+        dialog=int(raw.get("dialog") or 0),
+        choice=str(raw.get("choice") or ""),
     )
 
 
@@ -221,10 +226,26 @@ def _files(folder: Path, suffix: str) -> list[Path]:
         return []
 
 
-def _prune(folder: Path, keep: int) -> None:
-    for path in _files(folder, ".json")[:-keep]:
+def _prune(folder: Path, keep: int, added: int = 0) -> None:
+    """Drop the oldest finished messages; after a large one (`added` bytes) also those beyond KEEP_BYTES."""
+    files = _files(folder, ".json")
+    dropped = files[:-keep]
+    if added > KEEP_BYTES // keep:
+        dropped += _beyond(files[-keep:])
+    for path in dropped:
         path.unlink(missing_ok=True)
         path.with_suffix(".bad").unlink(missing_ok=True)
+
+
+def _beyond(files: list[Path]) -> list[Path]:
+    """Return the oldest of these files that do not fit into KEEP_BYTES; the newest always does."""
+    size, over = 0, []
+    for path in reversed(files):
+        with suppress(FileNotFoundError):
+            size += path.stat().st_size
+        if size > KEEP_BYTES and path != files[-1]:
+            over.append(path)
+    return over
 
 
 def _prune_texts(paths: WorkerPaths) -> None:

@@ -45,6 +45,15 @@ class WorkerPaths:
         return self.dir / "env"
 
     @property
+    def keys(self) -> Path:
+        """Keys that wait for the start at their endpoint; mode 0600."""
+        return self.dir / "keys.json"
+
+    @property
+    def keys_lock(self) -> Path:
+        return self.dir / "keys.lock"
+
+    @property
     def launch(self) -> Path:
         return self.dir / "launch.sh"
 
@@ -115,6 +124,11 @@ class FleetPaths:
         return self.root / "lock"
 
     @property
+    def spawn_lock(self) -> Path:
+        """Held while workers are made or removed, which may take minutes."""
+        return self.root / "spawn.lock"
+
+    @property
     def supervisor_lock(self) -> Path:
         """Held by the supervisor for as long as it lives."""
         return self.root / "supervisor.lock"
@@ -134,6 +148,11 @@ class FleetPaths:
     @property
     def supervisor_log(self) -> Path:
         return self.root / "supervisor.log"
+
+    @property
+    def supervisor_log_before(self) -> Path:
+        """The log that was moved aside when it had grown too long."""
+        return self.root / "supervisor.1.log"
 
     @property
     def tmux_conf(self) -> Path:

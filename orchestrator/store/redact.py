@@ -6,27 +6,36 @@ import json
 import re
 from collections.abc import Iterable
 
+from orchestrator.fleet.proxy import passwords
 from orchestrator.store.env import read_env
 from orchestrator.store.files import BadFile
-from orchestrator.store.paths import FleetPaths
+from orchestrator.store.keys import KEY_VARIABLE as KEY_VARIABLE
+from orchestrator.store.keys import staged_keys
+from orchestrator.store.paths import FleetPaths, WorkerPaths
 
-KEY_VARIABLE = "OPENAI_API_KEY"
-"""The name under which Hermes gets the key: one that it strips from its tools' environment."""
+FURTHER = re.compile(r"AUXILIARY_HERMUX_\w+_API_KEY")
+"""Variables that hold the keys of fallback models and inherited tools."""
 SHORTEST = 8
 """Characters; a shorter value would be found in ordinary words."""
 SHOWN = "[redacted]"
 
 
 def keys_of(paths: FleetPaths, workers: Iterable[str]) -> frozenset[str]:
-    """Return the values of these workers' keys, as they are and as they stand in JSON."""
-    found = set()
+    """Return the values of these workers' keys and proxy passwords, as they are and as they stand in JSON."""
+    found = set[str]()
     for name in workers:
-        try:
-            found.add(read_env(paths.worker(name)).get(KEY_VARIABLE, ""))
-        except (OSError, BadFile, ValueError):
-            continue
+        found |= _secrets(paths.worker(name))
     long = {key for key in found if len(key) >= SHORTEST}
     return frozenset(long | {json.dumps(key, ensure_ascii=False)[1:-1] for key in long})
+
+
+def _secrets(worker: WorkerPaths) -> set[str]:
+    try:
+        variables = read_env(worker)
+        held = {value for name, value in variables.items() if name == KEY_VARIABLE or FURTHER.fullmatch(name)}
+        return {*held, *staged_keys(worker), *passwords(variables)}
+    except (OSError, BadFile, ValueError):
+        return set()
 
 
 def redact(text: str, keys: Iterable[str]) -> str:

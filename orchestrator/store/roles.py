@@ -8,20 +8,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orchestrator.errors import UsageError
-from orchestrator.fleet.role import ROLE_RULE, Role
+from orchestrator.fleet.role import ROLE_RULE, Approvals, Checkpoints, Fallback, Role, Skills, WorktreeFiles
 from orchestrator.fleet.spec import ROLE_ORDER, RestartPolicy
-from orchestrator.store.yamlfile import Located, Place, load
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel, ValidationError
+from orchestrator.store.role_faults import faults_of, known_fields
+from orchestrator.store.yamlfile import Located, Place, read
 
 LARGEST_SOUL = 64 * 1024
 """Bytes: the persona is sent with every model call."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRole:
+    """A role, and where each of its fields was written."""
+
+    role: Role
+    file: Located
+
+    def line(self, field: str) -> int:
+        """Return the line of a field such as `approvals.timeout`, 0 where the default holds."""
+        place = tuple(field.split("."))
+        return self.file.lines.get(place) or (self.file.lines.get(place[:1], 0) if self._short(place) else 0)
+
+    def _short(self, place: Place) -> bool:
+        """Whether the field was given by its parent's short form: `restart: never`."""
+        return place == ("restart", "max_restarts") and not isinstance(self.file.data.get("restart"), dict)
 
 
 def load_role(name: str, env: Mapping[str, str]) -> Role:
@@ -30,19 +46,22 @@ def load_role(name: str, env: Mapping[str, str]) -> Role:
     Raises UsageError: for an unknown role, naming the nearest; for a malformed one, naming every
     fault as "file:line: field: what".
     """
-    folders = _folders(env)
-    places = [folder / name for folder in folders] if re.fullmatch(ROLE_RULE, name) else []
-    if not any(place.is_dir() for place in places):
-        raise _unknown(name, env)
-    role_file = _first(places, "role.yaml")
-    soul_file = _first(places, "SOUL.md")
-    found = load(role_file)
-    faults = [] if soul_file.is_file() else [f"{soul_file}: missing (the persona)"]
+    return find_role(name, env).role
+
+
+def find_role(name: str, env: Mapping[str, str]) -> FoundRole:
+    """Return the role and where its fields stand; raises what `load_role` raises."""
+    role_file, soul_file = role_files(name, env)
+    found = read(role_file)
+    faults = [(0, f"{soul_file}: missing (the persona)")] if not soul_file.is_file() else []
+    faults += found.faults
     checked = _checked(found, faults)
-    soul = _soul(soul_file, faults)
-    if faults or checked is None:
-        raise UsageError("\n".join(faults), hint="the fields: " + ", ".join(_known(())))
-    return _role(name, checked, soul, role_file.parent)
+    souls: list[str] = []
+    soul = _soul(soul_file, souls)
+    if faults or souls or checked is None:
+        lines = [text for _, text in sorted(faults, key=lambda fault: fault[0])]
+        raise UsageError("\n".join([*lines, *souls]), hint="the fields: " + ", ".join(known_fields(())))
+    return FoundRole(_role(name, checked, soul, role_file.parent, soul_file), found)
 
 
 def list_roles(env: Mapping[str, str]) -> list[str]:
@@ -71,6 +90,21 @@ def packaged_roles() -> Path:
     package = Path(__file__).resolve().parent.parent
     inside = package / "_profiles"
     return inside if inside.is_dir() else package.parent / "profiles"
+
+
+def role_files(name: str, env: Mapping[str, str]) -> tuple[Path, Path]:
+    """Return the role.yaml and the SOUL.md of a role; the user's come first. Raises UsageError for an unknown one."""
+    places = [folder / name for folder in _folders(env)] if re.fullmatch(ROLE_RULE, name) else []
+    if not any(place.is_dir() for place in places):
+        raise _unknown(name, env)
+    return _first(places, "role.yaml"), _first(places, "SOUL.md")
+
+
+def schema_file() -> Path:
+    """Return the schema of role.yaml for editors: in the wheel, or in the checkout beside the package."""
+    package = Path(__file__).resolve().parent.parent
+    inside = package / "_role.schema.json"
+    return inside if inside.is_file() else package.parent / "docs" / "role.schema.json"
 
 
 def _folders(env: Mapping[str, str]) -> list[Path]:
@@ -109,7 +143,7 @@ def _soul(path: Path, faults: list[str]) -> str:
     return text + "\n"
 
 
-def _checked(found: Located, faults: list[str]) -> Any:
+def _checked(found: Located, faults: list[tuple[int, str]]) -> Any:
     """Return the validated `RoleFile`, or None after adding every fault."""
     from pydantic import ValidationError
 
@@ -117,44 +151,18 @@ def _checked(found: Located, faults: list[str]) -> Any:
 
     if not isinstance(found.data, dict):
         what = "empty" if found.data is None else "not a list of fields"
-        faults.append(f"{found.path}:1: {what}; write for example `description: what it is for`")
+        if () not in found.bad and not (found.data is None and faults):
+            faults.append((1, f"{found.path}:1: {what}; write for example `description: what it is for`"))
         return None
     try:
         return RoleFile.model_validate(found.data)
     except ValidationError as error:
-        faults.extend(_faults(found, error))
+        faults.extend(faults_of(found, error))
         return None
 
 
-def _faults(found: Located, error: ValidationError) -> list[str]:
-    details = sorted(error.errors(include_url=False), key=lambda detail: found.line(detail["loc"]))
-    return [f"{found.at(d['loc'])}: {_what(d['loc'], d['type'], d['msg'], d['input'])}" for d in details]
-
-
-def _what(place: Place, kind: str, message: str, value: Any) -> str:
-    """Return one fault in our words."""
-    if kind == "extra_forbidden":
-        near = get_close_matches(str(place[-1]), _known(place[:-1]), n=1, cutoff=0.5)
-        return "unknown field" + (f"; did you mean {near[0]!r}?" if near else "")
-    if kind == "missing":
-        return "missing"
-    said = message.removeprefix("Input should be ").removeprefix("a valid ")
-    if kind == "string_pattern_mismatch":
-        said = "text without blanks, commas or line breaks where none belong"
-    return f"must be {said}, not {value!r:.60}" if value is not None else f"must be {said}, but is empty"
-
-
-def _known(place: Place) -> list[str]:
-    from orchestrator.store import role_schema
-
-    models: dict[Place, type[BaseModel]] = {
-        ("approvals",): role_schema.Approvals,
-        ("restart",): role_schema.Restart,
-    }
-    return list(models.get(place, role_schema.RoleFile).model_fields)
-
-
-def _role(name: str, checked: Any, soul: str, folder: Path) -> Role:
+def _role(name: str, checked: Any, soul: str, folder: Path, soul_file: Path) -> Role:
+    asks, tree, skills = checked.approvals, checked.worktree, checked.skills
     return Role(
         name=name,
         description=checked.description,
@@ -162,8 +170,18 @@ def _role(name: str, checked: Any, soul: str, folder: Path) -> Role:
         toolsets=tuple(checked.toolsets),
         max_turns=checked.max_turns,
         model=checked.model,
-        approvals_timeout=checked.approvals.timeout,
+        endpoint=checked.endpoint,
+        key_env=checked.key_env,
+        fallback=tuple(Fallback(**each.model_dump()) for each in checked.fallback),
+        max_tokens=checked.max_tokens,
+        temperature=checked.temperature,
+        approvals=Approvals(asks.mode, asks.timeout, tuple(asks.allow), tuple(asks.deny)),
+        checkpoints=Checkpoints(**checked.checkpoints.model_dump()),
+        skills=Skills(None if skills.allow is None else tuple(skills.allow), tuple(skills.deny)),
+        inherit=tuple(dict.fromkeys(checked.inherit)),
         nudge=checked.nudge,
         restart=RestartPolicy(**checked.restart.model_dump()),
+        worktree=WorktreeFiles(tuple(tree.copy_), tuple(tree.link), tree.setup),
         source=str(folder),
+        soul_source=str(soul_file),
     )

@@ -1,7 +1,8 @@
 """YAML files that people write, read strictly and with the line of every field.
 
-Differs from plain PyYAML: duplicate keys, anchors, tags and a second document are errors, and only
-`true` and `false` are booleans: `no`, `on`, `12:30` and `2026-01-01` stay text.
+Differs from plain PyYAML: duplicate keys, anchors, tags and a second document are errors, only `true`
+and `false` are booleans (`no`, `on`, `12:30` and `2026-01-01` stay text), and a fault does not hide
+those that come after it.
 """
 
 from __future__ import annotations
@@ -50,6 +51,10 @@ class Located:
     path: Path
     data: Any
     lines: dict[Place, int] = field(repr=False)
+    faults: tuple[tuple[int, str], ...] = ()
+    """The line of each fault, and it in words that begin with file and line."""
+    bad: frozenset[Place] = frozenset()
+    """Fields whose content is not known because of a fault."""
 
     def line(self, place: Place) -> int:
         """Return the line (from 1) of a field, or of the nearest thing around it that exists."""
@@ -70,13 +75,47 @@ def dotted(place: Place) -> str:
 
 def load(path: Path) -> Located:
     """Read a YAML file. Raises UsageError that names every fault with file and line."""
+    found = read(path)
+    if found.faults:
+        raise UsageError("\n".join(text for _, text in found.faults))
+    return found
+
+
+def read(path: Path) -> Located:
+    """Read a YAML file with its faults: what they leave readable is in `data`.
+
+    Raises UsageError where nothing is: a file that cannot be opened, is no UTF-8, or is no YAML at all.
+    """
     text = _text(path)
-    node = _compose(path, text)
     walk = _Walk(path)
+    try:
+        node = _compose(path, text, walk)
+    except UsageError:
+        spaced = _spaced(text, walk)
+        if spaced is None:
+            raise
+        node = _compose_again(path, spaced, walk)
     data = None if node is None else walk.value(node, ())
-    if walk.faults:
-        raise UsageError("\n".join(walk.faults))
-    return Located(path, data, walk.lines)
+    return Located(path, data, walk.lines, tuple(sorted(walk.faults)), frozenset(walk.bad))
+
+
+def _spaced(text: str, walk: _Walk) -> str | None:
+    """Return the text with blanks for the tabs that begin its lines, each noted; None if there is none."""
+    lines = text.splitlines()
+    tabbed = [n for n, line in enumerate(lines) if re.match(r" *\t", line) and line.strip()]
+    for n in tabbed:
+        walk.fault(n + 1, (), "begins with a tab: YAML takes only blanks there")
+        lines[n] = re.sub(r"^[ \t]+", lambda match: match[0].replace("\t", "  "), lines[n])
+    return "\n".join(lines) + "\n" if tabbed else None
+
+
+def _compose_again(path: Path, text: str, walk: _Walk) -> yaml.Node | None:
+    """Look behind the tabs; where they hid the structure itself, they are all that can be said."""
+    tabs = list(walk.faults)
+    try:
+        return _compose(path, text, walk)
+    except UsageError:
+        raise UsageError("\n".join(said for _, said in tabs)) from None
 
 
 def _text(path: Path) -> str:
@@ -94,9 +133,9 @@ def _text(path: Path) -> str:
         raise UsageError(f"{path}:{line}: not UTF-8 (byte {raw[error.start]:#04x})") from error
 
 
-def _compose(path: Path, text: str) -> yaml.Node | None:
+def _compose(path: Path, text: str, walk: _Walk) -> yaml.Node | None:
     try:
-        _check_depth(path, text)
+        _check_events(path, text, walk)
         loader = _Loader(text)
         try:
             node: yaml.Node | None = loader.get_single_node()
@@ -112,15 +151,15 @@ def _compose(path: Path, text: str) -> yaml.Node | None:
     return node
 
 
-def _check_depth(path: Path, text: str) -> None:
-    """Raise before the composer, which recurses in C, meets a file that would end the process."""
+def _check_events(path: Path, text: str, walk: _Walk) -> None:
+    """Note anchors; raise before the composer, which recurses in C, meets a file that would end the process."""
     depth = 0
     opens = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
     closes = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
     for event in yaml.parse(text, Loader=_Loader):
         line = event.start_mark.line + 1 if event.start_mark else 1
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise UsageError(f"{path}:{line}: anchors and aliases (& and *) are not used here")
+            walk.fault(line, (), "anchors and aliases (& and *) are not used here: write it out")
         if isinstance(event, opens):
             depth += 1
         elif isinstance(event, closes):
@@ -135,13 +174,19 @@ class _Walk:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lines: dict[Place, int] = {}
-        self.faults: list[str] = []
+        self.faults: list[tuple[int, str]] = []
+        self.bad: set[Place] = set()
+        self._met: set[int] = set()
 
     def value(self, node: yaml.Node, place: Place) -> Any:
         line = node.start_mark.line + 1
+        if id(node) in self._met:  # an alias, which is a fault already: never followed, it may lead back
+            self.bad.add(place)
+            return None
+        self._met.add(id(node))
         self.lines.setdefault(place, line)
         if node.tag.removeprefix(_CORE) not in _KINDS[type(node)]:
-            self._fault(line, place, f"the tag {node.tag} is not used here")
+            self.fault(line, place, f"the tag {node.tag} is not used here")
             return None
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, place)
@@ -154,12 +199,12 @@ class _Walk:
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
             if not isinstance(key_node, yaml.ScalarNode):
-                self._fault(line, place, "a key is a single word")
+                self.fault(line, place, "a key is a single word")
                 continue
             key: str = key_node.value
             inner = (*place, key)
             if key in found:
-                self._fault(line, inner, f"is there twice (first on line {self.lines[inner]})")
+                self.fault(line, inner, f"is there twice (first on line {self.lines[inner]})")
                 continue
             self.lines[inner] = line
             found[key] = self.value(value_node, inner)
@@ -169,11 +214,15 @@ class _Walk:
         try:
             return _SCALARS[node.tag.removeprefix(_CORE)](node.value)
         except ValueError as error:
-            self._fault(node.start_mark.line + 1, place, str(error))
+            self.fault(node.start_mark.line + 1, place, str(error))
             return None
 
-    def _fault(self, line: int, place: Place, what: str) -> None:
-        self.faults.append(f"{self.path}:{line}: {dotted(place)}: {what}".replace(": : ", ": "))
+    def fault(self, line: int, place: Place, what: str) -> None:
+        if place:
+            self.bad.add(place)
+        told = (line, f"{self.path}:{line}: {dotted(place)}: {what}".replace(": : ", ": "))
+        if told not in self.faults:  # a file with tabs is looked at twice
+            self.faults.append(told)
 
 
 _CORE = "tag:yaml.org,2002:"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,10 +14,10 @@ from typing import Any
 from orchestrator.errors import HermuxError
 from orchestrator.fleet.events import EventName
 from orchestrator.fleet.memory import load
-from orchestrator.fleet.message import Message, Method, digest
-from orchestrator.fleet.worker import Flight, Life, OpKind, Phase, Worker
+from orchestrator.fleet.message import Message, MessageKind, Method, digest
+from orchestrator.fleet.worker import Flight, Life, Move, OpKind, Phase, Worker
 from orchestrator.hermes.feed import iter_events
-from orchestrator.store import inbox
+from orchestrator.store import inbox, journal
 from orchestrator.store.desired import DesiredWorker, load_desired
 from orchestrator.store.paths import FleetPaths, WorkerPaths
 from orchestrator.store.state import read_state
@@ -26,6 +27,8 @@ from orchestrator.terminal.process import Process
 log = logging.getLogger("hermux")
 AWAITING = frozenset({"settle", "sweep", "take"})
 """Steps that wait for an answer which died with the supervisor: they are asked for again at once."""
+ASKED = re.compile(r"asks a person: \w+ #(\d+)")
+FORGOTTEN = "what was known of its dialog was lost: look at the pane"
 
 
 def remembered(paths: FleetPaths) -> dict[str, Worker]:
@@ -51,10 +54,17 @@ def found_again(paths: FleetPaths, known: Mapping[str, Worker], rows: list[PaneR
         log.error("%s", error)
         return {}
     return {
-        name: _from_files(paths.worker(name), each, rows)
+        name: replace(_from_files(paths.worker(name), each, rows), asked=_asked(paths, name))
         for name, each in wanted.items()
         if name not in known
     }
+
+
+def _asked(paths: FleetPaths, worker: str) -> int:
+    """Return the highest number that a dialog of the worker has had: none is given twice."""
+    said = (line.get("text") for line in journal.read(paths.journal) if line.get("worker") == worker)
+    numbers = (ASKED.match(str(text)) for text in said)
+    return max((int(match.group(1)) for match in numbers if match), default=0)
 
 
 def _from_files(paths: WorkerPaths, wanted: DesiredWorker, rows: list[PaneRow]) -> Worker:
@@ -70,7 +80,10 @@ def _from_files(paths: WorkerPaths, wanted: DesiredWorker, rows: list[PaneRow]) 
         roll=wanted.roll,
         attempt=max(numbers, default=0),
         session=requests[-1].session if requests else "",
-        flights=tuple(_in_doubt(message) for message in inbox.current(paths)),
+        flights=tuple(_in_doubt(m) for m in inbox.current(paths) if m.kind is not MessageKind.ANSWER),
+        moves=tuple(
+            Move(0, m.id, error=FORGOTTEN) for m in inbox.current(paths) if m.kind is MessageKind.ANSWER
+        ),
     )
     for row in rows:
         process = Process.of(row.pid)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
@@ -25,19 +26,21 @@ from orchestrator.fleet.observation import (
 )
 from orchestrator.fleet.spec import WorkerSpec
 from orchestrator.fleet.worker import Flight, Life, Worker
-from orchestrator.hermes import database, feed, home, install, launch, typing
+from orchestrator.hermes import database, enabling, feed, home, install, launch, own, typing
 from orchestrator.store import inbox
 from orchestrator.store.desired import spec_to_dict
-from orchestrator.store.files import write_json, write_text
+from orchestrator.store.files import write_text
 from orchestrator.store.journal import Journal
+from orchestrator.store.keys import take_up_key
 from orchestrator.store.paths import FleetPaths, WorkerPaths
+from orchestrator.supervise.bounds import Bounds
+from orchestrator.supervise.notify import Notifier
 from orchestrator.supervise.processes import of_worker, send
 from orchestrator.supervise.sight import Sight
 from orchestrator.terminal.control import Control
 from orchestrator.terminal.process import Process
 
 log = logging.getLogger("hermux")
-FEED_LIMIT = 16 << 20
 NUDGE_TEXT = (
     "[hermux] Your process was interrupted and has been restarted in this same conversation. "
     "Look at what you were doing, do not repeat steps that are already done, and go on."
@@ -55,12 +58,15 @@ class Hands:
         *,
         env: Mapping[str, str],
         journal: Journal,
+        notifier: Notifier,
     ) -> None:
+        self._notifier = notifier
         self._paths = paths
         self._sight = sight
         self._terminal = terminal
         self._env = env
         self.journal = journal
+        self._bounds = Bounds(paths)
         self._references: dict[Path | None, bool] = {}
 
     def do(self, action: act.Action, worker: Worker) -> list[Observation]:
@@ -83,12 +89,14 @@ class Hands:
             case act.Take():
                 return [self._take(action, worker)]
             case act.Paste():
-                self._paste(action, worker)
+                return self._paste(action, worker)
             case act.Press():
-                if worker.life is not None:
-                    self._terminal().keys(worker.life.pane, *action.keys)
+                return self._press(action, worker)
             case act.MoveMessage():
                 self._move(action)
+                if worker.life is not None:
+                    root = self._root(worker.spec)
+                    self._bounds.delivered(worker.spec, root, launched=worker.life.launched)
                 return [Acted(action.worker, action.token)]
             case act.Nudge():
                 self._nudge(action)
@@ -100,6 +108,8 @@ class Hands:
                 return [self._autopsy(action, worker)]
             case act.CloseSession():
                 self._close(worker)
+            case act.Alert():
+                self._notifier.call(worker.name, action.dialog)
             case act.Note():
                 self.write(action)
         return []
@@ -123,22 +133,32 @@ class Hands:
     def _launch(self, action: act.Launch, worker: Worker) -> Observation:
         paths, spec = self._paths.worker(worker.name), worker.spec
         hermes, root = self._hermes(spec), self._root(spec)
-        missing = home.check_home(root, spec.hermes_profile)
+        self._refresh_plugin(root, spec)
+        missing = own.check_own(root, spec) if spec.user_profile else home.check_home(root, spec.hermes_profile)
         if missing:
             return LaunchFailed(worker.name, action.attempt, f"missing: {', '.join(missing)}", hold=True)
         if not Path(spec.cwd).is_dir():
             return LaunchFailed(worker.name, action.attempt, f"no such directory: {spec.cwd}", hold=True)
-        home.refresh_plugin(root, spec.hermes_profile)
+        home.refresh_model(root, spec, key=bool(take_up_key(paths, spec.endpoint)))
         self._write_script(paths, spec, hermes.path, root)
-        feed.rotate(paths.events, FEED_LIMIT)
+        feed.rotate(paths.events, feed.LIMIT)
         paths.attempt(action.attempt).mkdir(mode=0o700, parents=True, exist_ok=True)
         argv = [str(paths.launch), str(action.attempt)]
         if action.resume:
             argv += ["--resume", action.resume]
+        began = time.time()
         pane, pid = self._start(worker, argv)
+        self._bounds.launched(spec, root, began=began)
         process = Process.of(pid)
         life = Life(pane, pid, process.start if process else 0.0, time.time())
         return Launched(worker.name, action.attempt, life)
+
+    def _refresh_plugin(self, root: Path, spec: WorkerSpec) -> None:
+        """Bring the plugin to this version before anything is missed: a newer one has files that are not there."""
+        if spec.user_profile:
+            enabling.refresh_put(home.profile_dir(root, spec.hermes_profile))
+        elif home.is_ours(root, spec.hermes_profile):
+            home.refresh_plugin(root, spec.hermes_profile)
 
     def _hermes(self, spec: WorkerSpec) -> install.HermesInstall:
         """Return the Hermes that the worker was made with, or what is found now if that has gone."""
@@ -154,7 +174,9 @@ class Hands:
         )
         if not paths.launch.is_file() or paths.launch.read_text() != script:
             write_text(paths.launch, script, mode=0o700, sync=False)
-            write_json(paths.spec, {"schema": 1, **spec_to_dict(spec)}, sync=False)
+        started_from = json.dumps({"schema": 1, **spec_to_dict(spec)}, ensure_ascii=False) + "\n"
+        if not paths.spec.is_file() or paths.spec.read_text(errors="replace") != started_from:
+            write_text(paths.spec, started_from, sync=False)
 
     def _start(self, worker: Worker, argv: list[str]) -> tuple[str, int]:
         """Run argv in the pane that the worker had, so that whoever watches stays; else in a new one.
@@ -183,10 +205,21 @@ class Hands:
         message = waiting.get(action.message) or inbox.take(paths, action.message)
         method, line, expected = self._plan(paths, worker.spec, message)
         return Taken(
-            worker.name, action.token, message.id, message.kind, method, line, expected, tuple(message.keys)
+            worker.name,
+            action.token,
+            message.id,
+            message.kind,
+            method,
+            line,
+            expected,
+            tuple(message.keys),
+            dialog=message.dialog,
+            choice=message.choice,
         )
 
     def _plan(self, paths: WorkerPaths, spec: WorkerSpec, message: Message) -> tuple[Method, str, str]:
+        if message.kind is MessageKind.ANSWER and message.choice != "text":
+            return Method.KEY, message.text, digest(message.text)
         if message.kind is not MessageKind.TEXT:
             return Method.PASTE, message.text, digest(message.text)
         file = inbox.text_file(paths, message.id)
@@ -200,15 +233,33 @@ class Hands:
             self._references[where] = where is not None and typing.paste_reference_supported(where)
         return self._references[where]
 
-    def _paste(self, action: act.Paste, worker: Worker) -> None:
+    def _press(self, action: act.Press, worker: Worker) -> list[Observation]:
+        """Press keys; with a guard only if the screen, looked at a millisecond before, still shows that."""
         if worker.life is None:
-            return
+            return []
+        if action.guard is None:
+            self._terminal().keys(worker.life.pane, *action.keys)
+            return []
+        why = "the worker reported something meanwhile" if self._sight.unread(worker) else ""
+        now = self._sight.glance(worker, self._terminal().view(worker.life.pane)).glance
+        if not now.same(action.guard) or now.left > action.guard.left:
+            why = "the screen changed"
+        if not why and not self._terminal().keys_unless_typed(
+            worker.life.pane, action.guard.keyed, *action.keys
+        ):
+            why = "a person typed meanwhile"
+        return [Acted(worker.name, action.token, ok=not why, detail=why)]
+
+    def _paste(self, action: act.Paste, worker: Worker) -> list[Observation]:
+        if worker.life is None:
+            return []
         file = self._paths.worker(worker.name).dir / "paste"
         write_text(file, action.line, sync=False)
         try:
-            self._terminal().paste(worker.life.pane, file)
+            pasted = self._terminal().paste(worker.life.pane, file, keyed=action.keyed)
         finally:
             file.unlink(missing_ok=True)
+        return [] if action.keyed is None else [Acted(worker.name, action.token, ok=pasted)]
 
     def _move(self, action: act.MoveMessage) -> None:
         paths, move = self._paths.worker(action.worker), action.move

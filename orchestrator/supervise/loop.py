@@ -33,6 +33,7 @@ from orchestrator.store.wake import drain, open_wake
 from orchestrator.supervise import adopt
 from orchestrator.supervise.hands import Hands, own_environment
 from orchestrator.supervise.memory import Memory
+from orchestrator.supervise.notify import Notifier
 from orchestrator.supervise.processes import Deaths
 from orchestrator.supervise.rehearsal import Rehearsal
 from orchestrator.supervise.sight import Sight
@@ -51,6 +52,8 @@ ROUNDS = 24
 RECORD_EVERY = 1.0
 LINGER = 60.0
 """Seconds after which a supervisor with nothing to run ends, and its tmux server with it."""
+SETUP_LATE = 1800.0
+"""Seconds after which a setup command is said to take long; it is never ended."""
 KEYBOARD = (act.Paste, act.Press)
 QUIET = (act.Look, act.Note)
 REPEATABLE = (*QUIET, act.Autopsy, act.Sweep)
@@ -82,12 +85,19 @@ class Supervisor:
             self._server.reload()
         self._control: Control | None = None
         self._sight = Sight(paths)
+        self._notifier = Notifier(
+            paths.fleet,
+            env=self._env,
+            terminals=lambda: self.terminal().terminals(),
+            redact=self._redact,
+        )
         self._hands = Hands(
             paths,
             self._sight,
             self.terminal,
             env=self._env,
             journal=Journal(paths.journal, redact=self._redact),
+            notifier=self._notifier,
         )
         self._rehearsal = Rehearsal(paths)
         self._fleet: dict[str, Worker] = {}
@@ -95,7 +105,7 @@ class Supervisor:
         self._ending = False
         self._late: list[Observation] = []
         self._recorded = 0.0
-        self._memory = Memory(paths)
+        self._memory = Memory(paths, self._notifier.settings)
         self._panes_read = 0.0
         self._needed = time.time()
         self._status = ""
@@ -226,7 +236,7 @@ class Supervisor:
         for _ in range(ROUNDS):
             now = time.time()
             fleet, actions = self._think(seen, now)
-            changed = any(w.word != _word(self._fleet.get(n)) for n, w in fleet.items())
+            changed = any(_face(w) != _face(self._fleet.get(n)) for n, w in fleet.items())
             lost = self._fleet.keys() - fleet.keys()
             self._fleet = dict(fleet)
             for name in lost:
@@ -286,6 +296,7 @@ class Supervisor:
         delivery try again by themselves.
         """
         self._recorded = now
+        self._notifier.look()
         data: dict[str, Any] = {
             "schema": 1,
             "version": __version__,
@@ -315,14 +326,21 @@ class Supervisor:
         """Return what needs a look; `since` is when the worker's state began, epoch seconds."""
         found = []
         for worker in self._fleet.values():
-            late = now - worker.life.launched if worker.life and worker.phase is Phase.STARTING else 0.0
+            starting = worker.life is not None and worker.phase is Phase.STARTING
+            begun = max(worker.life.launched, worker.set_up_at) if worker.life else now
+            late = now - begun if starting and not worker.setting_up else 0.0
+            if worker.setting_up and now - begun > SETUP_LATE:
+                found.append((worker, f"its setup command has run for {(now - begun) / 60:.0f} minutes"))
             if worker.phase is Phase.UP and not worker.talk.plugin:
                 found.append((worker, "the plugin is silent, it works on the screen alone"))
             if late > BOOT_LATE:
                 found.append((worker, f"not ready after {late:.0f} s"))
             if worker.phase is Phase.HELD or worker.pause:
                 found.append((worker, f"held: {worker.hold or worker.pause or worker.why}"))
-        return [{"text": f"{worker.name}: {text}", "since": worker.since} for worker, text in found]
+        told = [{"text": f"{worker.name}: {text}", "since": worker.since} for worker, text in found]
+        if self._notifier.problem:
+            told.append({"text": self._notifier.problem, "since": self._notifier.problem_since})
+        return told
 
     def _status_line(self) -> None:
         """Tell whoever is attached how the fleet stands and who waits for a person."""
@@ -333,6 +351,7 @@ class Supervisor:
         if text == self._status or self._control is None:
             return
         try:
+            self._control.set_waiting(people)
             self._control.set_status(text)
             self._status = text
         except TerminalError as error:
@@ -357,5 +376,8 @@ class Supervisor:
             self._server.kill_server()
 
 
-def _word(worker: Worker | None) -> str:
-    return worker.word if worker is not None else ""
+def _face(worker: Worker | None) -> tuple[str, tuple[object, ...]]:
+    """Return what readers must see at once: the state, and the dialogs with what is known of them."""
+    if worker is None:
+        return "", ()
+    return worker.word, tuple((each.number, each.deadline > 0, each.choices) for each in worker.dialogs)

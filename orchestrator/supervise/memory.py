@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from orchestrator.fleet.admission import Host
+from orchestrator.fleet.admission import MB, Host
 from orchestrator.fleet.worker import Want, Worker
 from orchestrator.health.memory import read_host, resident
 from orchestrator.hermes.launch import read_pid
 from orchestrator.store.paths import FleetPaths
+from orchestrator.store.settings import Settings
 
 HOST_EVERY = 0.25
 MEASURE_EVERY = 10.0
@@ -19,8 +20,9 @@ MEASURE_EVERY = 10.0
 class Memory:
     """Remembers only the last readings."""
 
-    def __init__(self, paths: FleetPaths) -> None:
+    def __init__(self, paths: FleetPaths, settings: Callable[[], Settings]) -> None:
         self._paths = paths
+        self._settings = settings
         self._host: Host | None = None
         self._read = 0.0
         self._used: dict[str, int] = {}
@@ -43,5 +45,7 @@ class Memory:
         if all(worker.life is not None or worker.want is not Want.RUN for worker in fleet.values()):
             return None
         if now - self._read > HOST_EVERY:
-            self._read, self._host = now, read_host()
+            own = self._settings().memory
+            self._read = now
+            self._host = read_host(keep_free=own.headroom_mb * MB, per_worker=own.worker_mb * MB)
         return replace(self._host, used=self._used) if self._host else None

@@ -16,11 +16,12 @@ from orchestrator.fleet.observation import (
     Observation,
     PaneSeen,
     Said,
+    SettingUp,
     Wanted,
 )
-from orchestrator.fleet.worker import Glance, Head, Outcome, OutcomeKind, PromptKind, Worker
-from orchestrator.hermes.feed import Feed
-from orchestrator.hermes.launch import read_exit
+from orchestrator.fleet.worker import Glance, Head, Outcome, OutcomeKind, Phase, PromptKind, Worker
+from orchestrator.hermes.feed import LIMIT, Feed, rotate
+from orchestrator.hermes.launch import read_exit, setup_runs
 from orchestrator.hermes.prompt import read_prompt
 from orchestrator.store import inbox
 from orchestrator.store.desired import load_desired
@@ -46,6 +47,7 @@ class Sight:
         for name, worker in fleet.items():
             try:
                 seen += [*self._queue(name, worker), *self._events(name, worker)]
+                seen += self._setup(name, worker)
             except Exception:  # one worker's fault is one line in the log, never the end of the loop
                 log.exception("%s: its files cannot be read", name)
         return seen
@@ -85,16 +87,30 @@ class Sight:
             return []
         return [InboxSeen(name, tuple(Head(m.id, m.kind) for m in inbox.list_new(paths)))]
 
+    def _setup(self, name: str, worker: Worker) -> list[Observation]:
+        """Return whether the setup command runs, where there is one and that has changed."""
+        if not worker.spec.setup or worker.phase is not Phase.STARTING or worker.life is None:
+            return []
+        running = setup_runs(self._paths.worker(name).attempt(worker.attempt))
+        return [] if running is worker.setting_up else [SettingUp(name, worker.attempt, running)]
+
     def _events(self, name: str, worker: Worker) -> list[Observation]:
         feed = self._feeds.get(name)
         if feed is None:
             feed = self._feeds[name] = Feed.at(self._paths.worker(name).events, worker.talk.offset)
         try:
             events = feed.read()
+            if events:
+                rotate(feed.path, LIMIT)
         except OSError as error:
             log.warning("%s: the event feed cannot be read: %s", name, error)
             return []
         return [Said(name, tuple(events))] if events else []
+
+    def unread(self, worker: Worker) -> bool:
+        """Whether the worker has reported something that was not read yet."""
+        feed = self._feeds.get(worker.name)
+        return feed is not None and feed.behind()
 
     def forget(self, name: str) -> None:
         """Drop what is remembered of a worker that is no more."""
@@ -127,6 +143,8 @@ class Sight:
                 background=prompt.background,
                 first_run=prompt.first_run,
                 in_mode=view.in_mode,
+                left=prompt.left,
+                keyed=view.keyed,
             ),
         )
 

@@ -150,6 +150,19 @@ def capture(where: str, *, start: int | None = None, ansi: bool = False) -> Word
     return words if start is None else [*words, "-S", str(start)]
 
 
+TYPED = "a person typed"
+
+
+def unless_typed(there: str, keyed: int, line: str) -> Words:
+    """Return the command that runs one command if no client has typed since `keyed`, and else prints `TYPED`.
+
+    A control client is answered twice: for this command, and for the one that it runs.
+    `session_activity` is when a key last came from a client of the session (tmux 3.3a: also an attach).
+    """
+    said = join(["display-message", "-p", TYPED])
+    return ["if-shell", "-F", "-t", there, f"#{{==:#{{session_activity}},{keyed}}}", line, said]
+
+
 def kill_pane(pane_id: str) -> Words:
     """Return the command that ends this pane; with it the window and session that have no other."""
     return ["kill-pane", "-t", pane_target(pane_id)]

@@ -23,14 +23,34 @@ FLEET_OPTION = "@hermux_fleet"
 ROOT_OPTION = "@hermux_root"
 """The folder of the fleet that the server belongs to: another home's fleet of the same name has another."""
 STATUS_OPTION = "@hermux_status"
+WAITING_OPTION = "@hermux_waiting"
+"""Sessions that wait for a person, `|a|b|a|`: the first stands at the end again, so each has a next one."""
+NEXT_KEY = "w"
 
 COUNT_BELL = 'set-option -w -F @bells "#{e|+:#{?@bells,#{@bells},0},1}"'
 """`window_bell_flag` has no edge; this count has. tmux runs it once for each write that rings."""
 
+TILE_FLAG = "active-pane"
+"""The client flag by which a tile of a wall is known: nothing else of ours sets it. Its status line is empty."""
+_IN_TILE = f"#{{m:*{TILE_FLAG}*,#{{client_flags}}}}"
+
 _BACK = "resize-window -t #{window_id} #{@size} ; set-option -w -u -t #{window_id} window-size ; "
-BACK_TO_SIZE = f'run-shell -C "#{{S:#{{?session_attached,,#{{W:#{{?@size,{_BACK},}}}}}}}}"'
-"""Give every window that nobody looks at the size it was made with. Per window: a global
-`window-size manual` crashes tmux 3.3a at the next `new-session`."""
+_KEPT = "resize-window -t #{window_id} #{@size} ; "
+_WATCHED = f"#{{W:#{{?#{{&&:#{{@size}},#{{==:#{{window-size}},manual}}}},{_KEPT},}}}}"
+BACK_TO_SIZE = f'run-shell -C "#{{S:#{{?session_attached,{_WATCHED},#{{W:#{{?@size,{_BACK},}}}}}}}}"'
+"""Give every window that nobody looks at the size it was made with, and one that is only watched
+(`Server.watch_argv`). Per window: a global `window-size manual` crashes tmux 3.3a at the next
+`new-session`."""
+
+_HERE = "[|]#{session_name}[|]([^|]+).*"
+_AFTER = f"#{{s/^.*{_HERE}/\\\\1/:{WAITING_OPTION}}}"
+_FIRST = f"#{{s/^[|]([^|]+).*/\\\\1/:{WAITING_OPTION}}}"
+_NEXT = f"#{{?#{{m:*|#{{session_name}}|*,#{{{WAITING_OPTION}}}}},{_AFTER},{_FIRST}}}"
+NEXT_WAITING = (
+    f"if-shell -F '#{{{WAITING_OPTION}}}' {{ run-shell -C \"switch-client -t '={_NEXT}'\" }} "
+    "{ display-message 'no worker waits for a person' }"
+)
+"""Go to the next worker that waits, in the ring of `WAITING_OPTION`; from elsewhere to its first."""
 
 ENDED = "the process ended; `hermux why #{session_name}` says why"
 """Shown in the status line: a `remain-on-exit-format` would scroll the dead screen by a row."""
@@ -78,6 +98,7 @@ def _keys(prefix: str) -> list[str]:
         f"set -g prefix {quote(prefix)}",
         "unbind C-b",
         f"bind {quote(prefix)} send-prefix",
+        f"bind {NEXT_KEY} {NEXT_WAITING}",
         "set -g mouse off",
     ]
 
@@ -102,17 +123,20 @@ def _windows() -> list[str]:
 
 
 def _status(fleet: str, root: Path, prefix: str) -> list[str]:
-    right = f"#{{?pane_dead,{ENDED},#{{{STATUS_OPTION}}}}} | detach: {prefix.replace('C-', 'Ctrl-')} then d "
+    key = prefix.replace("C-", "Ctrl-")
+    jump = f"#{{?{WAITING_OPTION}, | next who waits: {key} then {NEXT_KEY},}}"
+    right = f"#{{?pane_dead,{ENDED},#{{{STATUS_OPTION}}}}}{jump} | detach: {key} then d "
     return [
         f"set -g {FLEET_OPTION} {quote(fleet)}",
         f"set -g {ROOT_OPTION} {quote(str(root))}",
+        f'set -goq {WAITING_OPTION} ""',
         f'set -goq {STATUS_OPTION} ""',  # -o: a text that is shown stays over a reload
         "set -g status on",
         "set -g status-interval 2",  # seconds; a new text redraws it at once, a death does not
-        "set -g status-style bg=colour236,fg=colour252",
-        f"set -g status-left {quote(f'[hermux {fleet}] #{{session_name}} ')}",
+        f"set -g status-style {quote(f'#{{?{_IN_TILE},default,bg=colour236#,fg=colour252}}')}",
+        f"set -g status-left {quote(f'#{{?{_IN_TILE},,[hermux {fleet}] #{{session_name}} }}')}",
         "set -g status-left-length 70",
-        f"set -g status-right {quote(right)}",
+        f"set -g status-right {quote(f'#{{?{_IN_TILE},,{right}}}')}",
         "set -g status-right-length 160",
         "set -g window-status-format ''",
         "set -g window-status-current-format ''",

@@ -8,11 +8,13 @@ from pathlib import Path
 
 from orchestrator.errors import TerminalError
 from orchestrator.terminal import command
-from orchestrator.terminal.config import COLUMNS, ROWS, STATUS_OPTION
+from orchestrator.terminal.config import COLUMNS, ROWS, STATUS_OPTION, WAITING_OPTION
 from orchestrator.terminal.pane import KEEP_ALIVE, PANE_FORMAT, Pane, PaneRow, View, parse_row
 from orchestrator.terminal.process import Process, load, save
 from orchestrator.terminal.server import Server
 from orchestrator.terminal.wire import ATTACH, Wire
+
+_FACTS = "#{cursor_x} #{cursor_y} #{?pane_in_mode,1,0} #{session_activity}"
 
 
 def end_stale(pid_file: Path, *, timeout: float = 2.0) -> bool:
@@ -106,11 +108,11 @@ class Control:
     def view(self, pane_id: str) -> View:
         """Return the screen, the cursor and whether the pane is in a mode, asked for in one write."""
         there = command.pane_target(pane_id)
-        ask = ["display-message", "-p", "-t", there, "#{cursor_x} #{cursor_y} #{?pane_in_mode,1,0}"]
+        ask = ["display-message", "-p", "-t", there, _FACTS]
         lines = [command.join(ask), command.join(command.capture(pane_id))]
         facts, rows = self._each(lines, timeout=2.0)
-        x, y, mode = (int(word) for word in facts[0].split())
-        return View("\n".join(rows), (x, y), bool(mode))
+        x, y, mode, keyed = (int(word) for word in facts[0].split())
+        return View("\n".join(rows), (x, y), bool(mode), keyed)
 
     def keys(self, pane_id: str, *names: str) -> None:
         """Send keys by tmux' names ("Enter", "C-c", "Space"); a name that is none is typed as text.
@@ -119,15 +121,25 @@ class Control:
         """
         self.run(["send-keys", "-t", command.pane_target(pane_id), "--", *names])
 
+    def keys_unless_typed(self, pane_id: str, keyed: int, *names: str) -> bool:
+        """Send keys if nobody has pressed one in a client since the view with this `keyed`; return whether.
+
+        tmux checks and sends in one breath. Its clock has whole seconds: `keyed` must be older than one.
+        """
+        there = command.pane_target(pane_id)
+        send = command.join(["send-keys", "-t", there, "--", *names])
+        return self._unless_typed(command.unless_typed(there, keyed, send), timeout=2.0)
+
     def literal(self, pane_id: str, text: str) -> None:
         """Type a short text without line ends, key by key; nothing in it is taken for a key's name."""
         self.run(["send-keys", "-l", "-t", command.pane_target(pane_id), "--", text])
 
-    def paste(self, pane_id: str, file: Path, *, timeout: float = 10.0) -> None:
-        """Paste a file's bytes, as one bracketed paste where the program asked for that.
+    def paste(self, pane_id: str, file: Path, *, keyed: int | None = None, timeout: float = 10.0) -> bool:
+        """Paste a file's bytes, as one bracketed paste where the program asked for that; return whether.
 
-        No Enter is sent, and line ends stay LF. Raises TerminalError when the file is empty (tmux
-        would keep quiet) or holds an ESC, which could end the bracket. Copy mode does not stop it.
+        With `keyed` only if nobody typed since, as in `keys_unless_typed`. No Enter is sent, and line ends
+        stay LF. Raises TerminalError when the file is empty (tmux would keep quiet) or holds an ESC, which
+        could end the bracket. Copy mode does not stop it.
         """
         content = file.read_bytes()
         if not content or b"\x1b" in content:
@@ -137,7 +149,14 @@ class Control:
         buffer = f"hermux-{there[1:]}"
         load_it = ["load-buffer", "-b", buffer, "--", path]
         paste_it = ["paste-buffer", "-p", "-r", "-d", "-b", buffer, "-t", there]
-        self.run(*first, load_it, paste_it, timeout=timeout)
+        if keyed is None:
+            self.run(*first, load_it, paste_it, timeout=timeout)
+            return True
+        guarded = command.unless_typed(there, keyed, command.join(paste_it))
+        if self._unless_typed(*first, load_it, guarded, timeout=timeout):
+            return True
+        self.run(["delete-buffer", "-b", buffer])
+        return False
 
     def respawn(self, pane_id: str, argv: Sequence[str], *, cwd: Path) -> int:
         """Start `argv` in a pane that exists, whatever still ran there being hung up; return its pid."""
@@ -187,6 +206,16 @@ class Control:
         """Give the pane's window this size, from now on its own, until a client looks at it."""
         self.run(*command.settle(pane_id, columns=columns, rows=rows, resize=True))
 
+    def terminals(self) -> list[str]:
+        """Return the terminals of the people who are attached, by their device files."""
+        rows = self.run(["list-clients", "-F", "#{client_control_mode} #{client_tty}"])
+        return [row.removeprefix("0 ") for row in rows if row.startswith("0 /")]
+
+    def set_waiting(self, sessions: Sequence[str]) -> None:
+        """Say which sessions wait for a person, for the key that goes from one to the next."""
+        ring = [*sessions, *sessions[:1]]
+        self.run(["set-option", "-g", WAITING_OPTION, f"|{'|'.join(ring)}|" if ring else ""])
+
     def set_status(self, text: str) -> None:
         """Show a text of one line in the status line of whoever is attached."""
         self.run(["set-option", "-g", STATUS_OPTION, text.replace("#", "##")])
@@ -194,9 +223,15 @@ class Control:
     def _ask(self, lines: list[str], *, timeout: float) -> list[str]:
         return self._each(lines, timeout=timeout)[-1]
 
-    def _each(self, lines: list[str], *, timeout: float) -> list[list[str]]:
-        answers = self._wire().ask(lines, timeout=timeout)
-        for line, answer in zip(lines, answers, strict=True):
+    def _unless_typed(self, *commands: command.Words, timeout: float) -> bool:
+        """Send commands whose last is `command.unless_typed`; return whether that ran what it guards."""
+        lines = [command.join(words) for words in commands]
+        return self._each(lines, timeout=timeout, more=1)[-1] != [command.TYPED]
+
+    def _each(self, lines: list[str], *, timeout: float, more: int = 0) -> list[list[str]]:
+        """Return the answers; the last command has `more` of them beside its own."""
+        answers = self._wire().ask(lines, timeout=timeout, more=more)
+        for line, answer in zip([*lines, *lines[-1:] * more], answers, strict=True):
             if not answer.ok:
                 raise TerminalError(f"tmux {line.split(' ')[0]}: {' '.join(answer.lines) or 'refused'}")
         return [list(answer.lines) for answer in answers]

@@ -39,6 +39,9 @@ class View:
     cursor: tuple[int, int]
     """(x, y) in cells from the top left."""
     in_mode: bool
+    keyed: int = 0
+    """When a key was last pressed in an attached client, or one attached: seconds, rounded down. Keys that
+    are sent by command do not count."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from orchestrator.errors import TerminalError
 from orchestrator.terminal import command
 from orchestrator.terminal.binary import find_tmux
-from orchestrator.terminal.config import COLUMNS, FLEET_OPTION, ROOT_OPTION, ROWS
+from orchestrator.terminal.config import COLUMNS, FLEET_OPTION, ROOT_OPTION, ROWS, TILE_FLAG
 from orchestrator.terminal.environment import attach_env, server_env
 from orchestrator.terminal.pane import KEEP_ALIVE, Liveness, Pane
 from orchestrator.terminal.process import Process, load, load_text, save
@@ -62,11 +62,19 @@ class Server:
     @property
     def socket_path(self) -> Path:
         """Where the socket lies, by tmux' own rule; it need not exist."""
-        if self._socket:
-            return self._socket
+        return self._socket or self.socket_folder / self.socket_name
+
+    @property
+    def socket_folder(self) -> Path:
+        """Where the sockets of this caller's `tmux -L` lie; it need not exist."""
         folder = Path(self._caller.get("TMUX_TMPDIR") or "/tmp")
         folder = folder if folder.is_dir() else Path("/tmp")
-        return folder.resolve() / f"tmux-{os.getuid()}" / self.socket_name
+        return folder.resolve() / f"tmux-{os.getuid()}"
+
+    @property
+    def caller(self) -> Mapping[str, str]:
+        """The environment of whoever uses this object."""
+        return self._caller
 
     @property
     def pid(self) -> int:
@@ -172,9 +180,24 @@ class Server:
         return "\n".join(rows[-lines:]) if lines > 0 else ""
 
     def attach_argv(self, session: str, *, read_only: bool = False) -> list[str]:
-        """Return the argv that attaches a person to exactly this session; run it with `attach_env()`."""
-        flags = ["-r"] if read_only else []
-        return self.client_argv("attach-session", *flags, "-t", command.session_target(session))
+        """Return the argv that attaches a person to exactly this session; run it with `attach_env()`.
+
+        One who only reads does not size the worker: see `watch_argv`.
+        """
+        if read_only:
+            return self.watch_argv(session, read_only=True)
+        return self.client_argv("attach-session", "-t", command.session_target(session))
+
+    def watch_argv(self, session: str, *, read_only: bool, tile: bool = False) -> list[str]:
+        """Return the argv of a client that shows a part of the screen where its terminal is smaller.
+
+        tmux 3.3a obeys `ignore-size` only while some client without it is attached anywhere, so the
+        window's size is fixed first; a hook frees it when the last client leaves (`config.BACK_TO_SIZE`).
+        """
+        there = command.session_target(session)
+        flags = ["ignore-size", *(["read-only"] if read_only else []), *([TILE_FLAG] if tile else [])]
+        fixed = ["set-option", "-w", "-t", there, "window-size", "manual", ";"]
+        return self.client_argv(*fixed, "attach-session", "-f", ",".join(flags), "-t", there)
 
     def attach_env(self) -> dict[str, str]:
         """Return the environment for a person's client: not nested, with a TERM that is known here."""

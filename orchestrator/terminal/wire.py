@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -22,7 +23,9 @@ from orchestrator.terminal.pane import KEEP_ALIVE
 from orchestrator.terminal.protocol import Block, Parser
 
 ATTACH = ("-C", "attach-session", "-f", "no-output,ignore-size", "-t", f"={KEEP_ALIVE}:")
-_DIE_WITH_PARENT = "import ctypes,os,sys;ctypes.CDLL(None).prctl(1,9);os.execv(sys.argv[1],sys.argv[1:])"
+_DIE_WITH_PARENT = (
+    "import ctypes,os,sys;ctypes.CDLL(None).prctl(1,int(sys.argv[1]));os.execv(sys.argv[2],sys.argv[2:])"
+)
 _KEPT_NOTICES = 256
 
 
@@ -36,7 +39,7 @@ class Wire:
     def __init__(self, argv: list[str], *, env: Mapping[str, str]) -> None:
         """Start `argv` (a tmux command with `ATTACH`)."""
         self._client = subprocess.Popen(
-            [*_die_with_parent(env), *argv],
+            [*die_with_parent(env), *argv],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -72,8 +75,8 @@ class Wire:
         self._notices.clear()
         return notices
 
-    def ask(self, lines: list[str], *, timeout: float) -> list[Block]:
-        """Send command lines, one command each, and return their answers in order.
+    def ask(self, lines: list[str], *, timeout: float, more: int = 0) -> list[Block]:
+        """Send command lines, one command each, and return their answers in order, and `more` of the last.
 
         Answers carry numbers that nobody knows beforehand but come in the order of the commands,
         so an answer that comes after its deadline is counted off and skipped.
@@ -82,12 +85,13 @@ class Wire:
             raise TerminalError("a control client takes one command a line")  # an empty line detaches it
         deadline = time.monotonic() + timeout
         self._write("".join(line + "\n" for line in lines).encode("utf-8", "surrogateescape"), deadline)
-        while not self._complete(len(lines)):
+        count = len(lines) + more
+        while not self._complete(count):
             if not _ready(self.fileno(), select.POLLIN, deadline):
-                self._abandoned += len(lines)
+                self._abandoned += count
                 raise TerminalError(f"tmux did not answer within {timeout:g} s")
             self._read()
-        return [self._answers.popleft() for _ in lines]
+        return [self._answers.popleft() for _ in range(count)]
 
     def close(self) -> None:
         """Detach and collect the client; it is killed when it does not end by itself in 0.5 s."""
@@ -151,11 +155,14 @@ def _ready(descriptor: int, event: int, deadline: float) -> bool:
     return bool(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
 
 
-def _die_with_parent(env: Mapping[str, str]) -> list[str]:
-    """Return the argv prefix that has Linux kill the client when the supervisor dies, however it dies."""
+def die_with_parent(env: Mapping[str, str], number: signal.Signals = signal.SIGKILL) -> list[str]:
+    """Return the argv prefix that has Linux send a program `number` when this process dies, however it dies.
+
+    The signal is tied to the thread that starts the program. Nothing on other systems.
+    """
     if sys.platform != "linux":
         return []
     setpriv = shutil.which("setpriv", path=env.get("PATH"))
     if setpriv:
-        return [setpriv, "--pdeathsig", "KILL", "--"]
-    return [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT]
+        return [setpriv, "--pdeathsig", number.name.removeprefix("SIG"), "--"]
+    return [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(int(number))]

@@ -27,7 +27,8 @@ def test_approval(shared_fleet: Sandbox, worker: str) -> None:
     (box.home / "precious").mkdir()
     done = box.run("ask", worker, script(shell(DANGER), said("as you like"), say="dangerous"))
     assert (done.returncode, done.stdout) == (5, "")
-    assert f"{worker} waits for a person (approval): {DANGER}" in done.stderr
+    assert f"{worker} waits for a person (approval, {worker}#1, " in done.stderr
+    assert f" left): {DANGER}" in done.stderr
     assert until(lambda: choices(box, worker), 30)[0].startswith("Allow once")
     assert box.shows(worker, "waiting")["waiting"]["kind"] == "approval"
     before = dialog(box, worker)

@@ -60,7 +60,7 @@ def hermux(*words: str) -> int:
         ("why coder-2", 2, "did you mean coder-1?"),
         ("spawn 0", 2, "0 workers cannot be started"),
         ("spawn 10000", 2, "64 at most"),
-        ("spawn x", 2, "invalid value for 'N'"),
+        ("spawn x", 2, "'x' is no number of workers"),
         ("spawn --role codr", 2, "did you mean 'coder'?"),
         ("spawn --name ls", 2, "a word of hermux itself"),
         ("spawn --name Bad", 2, "is no worker name"),

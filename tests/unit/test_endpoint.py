@@ -470,10 +470,15 @@ def test_json_shape_of_the_saved_file_has_no_key(tmp_path: Path) -> None:
     path = save_endpoint(Endpoint("http://h/v1", "m", 70000, key_env="K", source="flags"), env)
     assert path.stat().st_mode & 0o777 == 0o600
     assert CANARY not in path.read_text()
-    assert load_endpoint(env) == Endpoint("http://h/v1", "m", 70000, key_env="K", source=f"saved ({path})")
+    source = f"saved as default ({path})"
+    assert load_endpoint(env) == Endpoint(
+        "http://h/v1", "m", 70000, key_env="K", source=source, name="default"
+    )
     for damage in ("", "{", "[]", '{"schema":9}', json.dumps({"schema": 1, "base_url": 3})):
         path.write_text(damage)
         with pytest.raises(UsageError) as refused:
             load_endpoint(env)
         assert str(path) in str(refused.value)
+    path.unlink()
+    save_endpoint(Endpoint("http://h/v1", "m", 70000), env)
     assert forget_endpoint(env) and not forget_endpoint(env)

@@ -171,3 +171,27 @@ def test_half_files_are_no_answer(tmp_path: Path, content: str) -> None:
     assert read_pid(tmp_path) is None
     assert read_exit(tmp_path / "gone") is None
     assert read_pid(tmp_path / "gone") is None
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("env", "told"),
+    [
+        ("", "localhost,127.0.0.1,::1"),
+        ("export NO_PROXY='x y'", "localhost,127.0.0.1,::1,x y"),
+        ("export NO_PROXY=x no_proxy=x", "localhost,127.0.0.1,::1,x"),
+        ("export NO_PROXY=x no_proxy=y", "localhost,127.0.0.1,::1,x,y"),
+        ("export no_proxy=y", "localhost,127.0.0.1,::1,y"),
+        ("export NO_PROXY='*'", "*"),
+        ("export NO_PROXY=x no_proxy='y,*'", "*"),
+    ],
+)
+def test_no_proxy_is_asked_for_this_machine(tmp_path: Path, shell: str, env: str, told: str) -> None:
+    launch = Launch(tmp_path / "w", 'printf "%s|%s" "$NO_PROXY" "$(env | grep ^no_proxy=)"', env=env)
+    assert launch.run("1", shell=shell)[1] == f"{told}|no_proxy={told}"
+
+
+def test_no_proxy_is_asked_for_an_endpoint_here(tmp_path: Path) -> None:
+    spec = replace(SPEC, endpoint=replace(SPEC.endpoint, base_url="http://127.0.0.2:1/v1"))
+    launch = Launch(tmp_path / "w", 'printf %s "$NO_PROXY"', spec=spec)
+    assert launch.run("1")[1] == "localhost,127.0.0.1,::1,127.0.0.2"

@@ -139,6 +139,26 @@ def test_a_turn_leaves_receipt_answer_and_tools(context: Context, worker: Path) 
     assert stat.S_IMODE((worker / end["answer"]).stat().st_mode) == 0o600
 
 
+def test_a_turn_that_only_began_says_what_was_asked(context: Context, worker: Path) -> None:
+    message = f"line one\nuse {KEY} " + "x" * 500
+    context.hooks["pre_llm_call"](**COMMON, user_message=message, platform="cli", model="m")
+    (file,) = (worker / "turns").iterdir()
+    turn = json.loads(file.read_bytes())
+    assert turn["user"] == message.replace(KEY, "[redacted]")
+    assert (turn["done"], turn["answer"], turn["attempt"], turn["platform"]) == (False, "", 3, "cli")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    context.hooks["post_llm_call"](**COMMON, user_message=message, assistant_response="ok", platform="cli")
+    after = json.loads(file.read_bytes())
+    assert (after["done"], after["answer"], after["began"]) == (True, "ok", turn["began"])
+    assert list((worker / "turns").iterdir()) == [file]
+
+
+def test_a_turn_goes_on_where_its_text_cannot_be_kept(context: Context, worker: Path) -> None:
+    (worker / "turns").write_text("in the way")
+    context.hooks["pre_llm_call"](**COMMON, user_message="hello", platform="cli")
+    assert lines(worker)[-1]["event"] == "pre_llm_call"
+
+
 @pytest.mark.parametrize(
     ("hook", "keywords", "fields"),
     [
@@ -161,6 +181,9 @@ def test_a_turn_leaves_receipt_answer_and_tools(context: Context, worker: Path) 
          {"tool_name": "clarify", "args": {"questions": [{"question": "One?", "choices": ["x"]},
                                                          {"question": "Two?"}]}},
          {"question": "One?", "choices": ["x"], "questions": 2}),
+        ("post_tool_call", {"tool_name": "terminal", "status": "ok", "duration_ms": 7,
+                            "result": json.dumps({"output": f"a {KEY}\nb " + "x" * 300, "exit_code": 0})},
+         {"status": "ok", "ms": 7, "result": "a [redacted] b " + "x" * 184 + "…"}),
         ("pre_tool_call", {"tool_name": "delegate_task", "args": {"tasks": [{}, {}]}}, {"summary": "2 tasks"}),
         ("on_session_end", {"completed": True, "interrupted": False, "failed": False,
                             "turn_exit_reason": "text_response"},

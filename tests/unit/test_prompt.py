@@ -152,6 +152,25 @@ def test_background_work_of_a_ready_prompt(name: str, count: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "left"),
+    [
+        ("hermes-0.19/waiting_approval", 56),
+        ("hermes-0.19/narrow_approval", 57),
+        ("hermes-0.19/waiting_clarify_choices", 117),
+        ("hermes-0.19/waiting_clarify_open", 117),
+        ("hermes-0.19/slash_confirm", 119),
+        ("hermes-0.22/waiting_approval", 3597),
+        ("hermes-0.22/waiting_clarify_choices", 3597),
+        ("hermes-0.22/waiting_clarify_open", 3598),
+        ("hermes-0.19/ready", -1),
+        ("hermes-0.19/busy_tool", -1),
+    ],
+)
+def test_the_time_left_of_a_dialog(name: str, left: int) -> None:
+    assert read(name).left == left
+
+
+@pytest.mark.parametrize(
     ("name", "words", "choices"),
     [
         (

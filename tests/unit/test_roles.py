@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from orchestrator.errors import UsageError
+from orchestrator.fleet.role import Approvals, Checkpoints, Fallback, Skills, WorktreeFiles
 from orchestrator.fleet.spec import ROLE_ORDER, RestartPolicy
-from orchestrator.store.roles import list_roles, load_role, packaged_roles
+from orchestrator.store.role_schema import RoleFile, schema_text
+from orchestrator.store.roles import find_role, list_roles, load_role, packaged_roles, schema_file
 from orchestrator.store.yamlfile import load
 
 GOOD = "description: does things\n"
@@ -173,6 +176,119 @@ def test_a_relative_config_home_is_ignored(env: dict[str, str], tmp_path: Path) 
     assert list_roles({"XDG_CONFIG_HOME": "here", "HOME": str(tmp_path)}) == list(ROLE_ORDER)
 
 
+FULL = """\ufeff# saved on another system\r
+description: everything\r
+model: a/b\r
+endpoint: gpu\r
+key_env: MY_KEY\r
+fallback: [small, {model: big, endpoint: "http://h:1/v1", key_env: K}]\r
+max_tokens: 100\r
+temperature: 1\r
+checkpoints: {enabled: true, max_snapshots: 3}\r
+skills: {allow: [], deny: [x]}\r
+inherit: [skills, mcp, skills]\r
+approvals: {mode: off, timeout: 5, allow: ["rm -rf a"], deny: ["*x*"]}\r
+worktree: {copy: [.env], link: [cache], setup: make}\r
+restart: never\r
+nudge: false\r
+"""
+
+
+def test_every_field(env: dict[str, str]) -> None:
+    folder = write(env, "mine", None)
+    (folder / "role.yaml").write_bytes(FULL.encode())
+    role = load_role("mine", env)
+    assert (role.model, role.endpoint, role.key_env, role.max_tokens) == ("a/b", "gpu", "MY_KEY", 100)
+    assert role.temperature == 1.0
+    assert role.fallback == (Fallback("small"), Fallback("big", "http://h:1/v1", "K"))
+    assert role.checkpoints == Checkpoints(True, 3)
+    assert role.skills == Skills((), ("x",))
+    assert role.inherit == ("skills", "mcp")
+    assert role.approvals == Approvals("off", 5.0, ("rm -rf a",), ("*x*",))
+    assert role.worktree == WorktreeFiles((".env",), ("cache",), "make")
+    assert role.restart.max_restarts == 0
+    assert not role.nudge
+
+
+def test_where_a_field_was_written(env: dict[str, str]) -> None:
+    write(env, "mine", GOOD + "restart: no\napprovals:\n  timeout: 5\n")
+    found = find_role("mine", env)
+    assert found.line("restart.max_restarts") == 2
+    assert found.line("approvals.timeout") == 4
+    assert found.line("restart.period") == found.line("approvals.mode") == found.line("temperature") == 0
+
+
+@pytest.mark.parametrize("word", ["no", "never", "Never", "off", "false"])
+def test_restart_by_a_word(word: str, env: dict[str, str]) -> None:
+    write(env, "mine", GOOD + f"restart: {word}\n")
+    assert load_role("mine", env).restart.max_restarts == 0
+
+
+def test_the_schema_for_editors_is_up_to_date() -> None:
+    """`scripts/gen-role-schema` writes it."""
+    assert schema_file().read_text() == schema_text()
+
+
+def test_the_template_is_a_role_and_names_every_field(env: dict[str, str]) -> None:
+    """Also what stands behind `#` is right: uncommented, each field is taken."""
+    text = (packaged_roles() / "_template" / "role.yaml").read_text().replace("@NAME@", "mine")
+    write(env, "mine", text)
+    assert load_role("mine", env).approvals == Approvals()
+    live = re.sub(r"(?m)^( *)#(?=[a-z]|  )", r"\1", text)
+    write(env, "mine", live)
+    role = load_role("mine", env)
+    assert (role.endpoint, role.temperature, role.worktree.setup) == ("gpu", 0.7, "make deps")
+    written = set(find_role("mine", env).file.data)
+    assert written == set(RoleFile.model_fields)
+
+
+def test_all_faults_at_once_also_behind_tabs_anchors_and_doubles(env: dict[str, str]) -> None:
+    text = (
+        "description: &a x\n"  # 1
+        "approvals:\n"
+        "\tmode: of\n"  # 3: a tab, and the wrong word
+        "\ttimeout: [1]\n"  # 4: the same
+        "model: *a\n"  # 5
+        "max_turns: 5\n"
+        "max_turns: x\n"  # 7
+        "timeout: 3\n"  # 8: belongs into approvals
+        "restart: yes\n"  # 9
+        "nudge: no\n"  # 10
+        "fallback: [a, {modle: b}, 3]\n"  # 11
+        "skills: [x]\n"  # 12
+        "approvals.mode: off\n"  # 13
+        "worktree: {copy: [/etc/passwd, ../up]}\n"  # 14
+    )
+    folder, lines = refusal(env, text)
+    for number, said in (
+        (1, "anchors and aliases"),
+        (3, "begins with a tab"),
+        (3, "approvals.mode: must be 'manual', 'smart' or 'off', not 'of'; did you mean 'off'?"),
+        (4, "begins with a tab"),
+        (4, "approvals.timeout: must be a number, not [1]"),
+        (5, "anchors and aliases"),
+        (7, "max_turns: is there twice (first on line 6)"),
+        (8, "timeout: unknown field here; did you mean 'approvals.timeout'?"),
+        (9, "restart: 'yes' does not say how often; write `never`"),
+        (10, "nudge: must be true or false, not 'no'; write false"),
+        (11, "fallback[1].modle: unknown field; did you mean 'model'?"),
+        (11, "fallback[2]: must be fields of its own (model, endpoint, key_env), not 3"),
+        (12, "skills: must be fields of its own (allow, deny)"),
+        (13, "approvals.mode: unknown field; 'mode' stands below 'approvals'"),
+        (14, "worktree.copy[0]: a path below the repository is wanted"),
+        (14, "worktree.copy[1]: a path below the repository is wanted"),
+    ):
+        assert any(line.startswith(f"{folder}/role.yaml:{number}: ") and said in line for line in lines), said
+    numbers = [int(line.split(":")[1]) for line in lines]
+    assert numbers == sorted(numbers)
+    assert len(lines) == 17  # and that fallback[1].model is missing
+
+
+def test_an_alias_that_leads_back_to_itself_ends(env: dict[str, str]) -> None:
+    _, lines = refusal(env, GOOD + "toolsets: &a [*a]\n")
+    assert all("anchors and aliases" in line for line in lines)
+
+
 # ── YAML ─────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -201,7 +317,7 @@ def test_scalars_stay_what_people_wrote(tmp_path: Path) -> None:
         ("a:\n  b: 1\n  b: 2\n  b: 3\n", "f.yaml:3: a.b: is there twice (first on line 2)"),
         ("a: [1, 2\nb: 3\n", "f.yaml:2: not valid YAML"),
         ("a: b: c\n", "f.yaml:1: not valid YAML"),
-        ("\ta: 1\n", "f.yaml:1: not valid YAML"),
+        ("\ta: 1\n", "f.yaml:1: begins with a tab"),
         ("a: 1\n---\nb: 2\n", "not valid YAML"),
         ("a: &x 1\nb: *x\n", "f.yaml:1: anchors"),
         ("a: !!python/object/apply:os.system [id]\n", "f.yaml:1: a: the tag tag:yaml.org"),

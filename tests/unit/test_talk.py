@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from orchestrator.fleet import people
+from orchestrator.fleet.admission import Room
 from orchestrator.fleet.events import Event, EventName
 from orchestrator.fleet.message import digest, normalise
+from orchestrator.fleet.pen import Pen
 from orchestrator.fleet.picture import activity, background, waiting, word_of
 from orchestrator.fleet.prompt import PromptKind
 from orchestrator.fleet.talk import FailedKind, Talk, TurnOutcome, end_turn, failed_kind, fold
@@ -21,13 +25,27 @@ E = EventName
 def told(*events: tuple[EventName, dict[str, Any]]) -> Talk:
     """Fold events of the main conversation; `_` keys set the event's own fields."""
     talk = Talk()
+    for event in feed(*events):
+        talk = fold(talk, event)
+    return talk
+
+
+def feed(*events: tuple[EventName, dict[str, Any]]) -> Iterator[Event]:
     for second, (name, data) in enumerate(events, start=1):
         own = {"session": "s1", "platform": "cli", "turn": "t1"} | {
             key[1:]: value for key, value in data.items() if key.startswith("_")
         }
         rest = {key: value for key, value in data.items() if not key.startswith("_")}
-        talk = fold(talk, Event(name, float(second), 1, 1, data=rest, offset=second * 10, **own))
-    return talk
+        yield Event(name, float(second), 1, 1, data=rest, offset=second * 10, **own)
+
+
+def asked(worker: Worker, *events: tuple[EventName, dict[str, Any]]) -> Worker:
+    """Return the worker with the dialogs that the events leave open, and the screen compared with them."""
+    pen = Pen(worker, 100.0, Room(None, [], 100.0))
+    for event in feed(*events):
+        people.heard(pen, event)
+    people.glanced(pen)
+    return pen.worker
 
 
 def seen(talk: Talk, kind: PromptKind | None = PromptKind.READY, **glance: Any) -> Worker:
@@ -52,6 +70,7 @@ ASK_SMART = (E.APPROVAL, {"surface": "smart", "command": "rm -rf x"})
 ANSWERED = (E.APPROVAL_END, {"surface": "cli", "choice": "once"})
 CLARIFY = (E.TOOL_START, {"tool": "clarify", "question": "which?", "choices": ["a", "b"]})
 OPEN = (E.TOOL_START, {"tool": "clarify", "question": "name?"})
+OPEN_END = (E.TOOL_END, {"tool": "clarify"})
 CHILD = (E.CHILD_START, {"child_session": "c1"})
 CHILD_END = (E.CHILD_END, {"child_session": "c1"})
 CHILD_TURN = (E.TURN_START, {"_session": "c1", "_platform": "subagent", "_turn": "c"})
@@ -72,7 +91,7 @@ RESULTS = (E.TURN_START, {"preview": "[ASYNC DELEGATION BATCH COMPLETE — deleg
         ([START, CALL, TOOL, ASK, ANSWERED], Activity.BUSY),
         ([START, CALL, CLARIFY], Activity.WAITING),
         ([START, CALL, OPEN], Activity.WAITING),
-        ([START, CALL, OPEN, TOOL_END], Activity.BUSY),
+        ([START, CALL, OPEN, OPEN_END], Activity.BUSY),
         ([START, CALL, CHILD, END], Activity.BACKGROUND),
         ([START, CALL, CHILD, CHILD_TURN, END], Activity.BACKGROUND),
         ([START, CALL, CHILD, END, CHILD_END], Activity.BACKGROUND),  # the turn with the results is owed
@@ -86,7 +105,7 @@ RESULTS = (E.TURN_START, {"preview": "[ASYNC DELEGATION BATCH COMPLETE — deleg
 def test_events_alone_tell_what_a_worker_does(
     events: list[tuple[EventName, dict[str, Any]]], expected: Activity
 ) -> None:
-    assert activity(seen(told(*events), None))[0] is expected
+    assert activity(asked(seen(told(*events), None), *events))[0] is expected
 
 
 @pytest.mark.parametrize(
@@ -142,8 +161,9 @@ def test_interrupted_is_neither_ok_nor_failed() -> None:
 
 
 def test_the_dialog_is_that_of_the_screen_with_the_words_of_the_event() -> None:
-    worker = seen(told(START, CALL, TOOL, ASK), PromptKind.APPROVAL, dialog="short", choices=("once", "deny"))
-    shown = waiting(worker)
+    events: list[tuple[EventName, dict[str, Any]]] = [START, CALL, TOOL, ASK]
+    box = seen(told(*events), PromptKind.APPROVAL, dialog="Title\nrm -rf x", choices=("once", "deny"))
+    shown = waiting(asked(box, *events))
     assert shown is not None and shown.text.startswith("rm -rf x") and shown.choices == ("once", "deny")
 
 

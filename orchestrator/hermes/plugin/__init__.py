@@ -1,4 +1,4 @@
-"""The plugin that hermux puts into a worker's Hermes profile: it only reports, it changes nothing.
+"""The plugin that hermux puts into a worker's Hermes profile: it reports, and keeps dialogs half a second apart.
 
 Hermes imports this folder as `hermes_plugins.hermux` and calls `register(ctx)`. It uses public hooks
 and the standard library, imports nothing of hermux, returns None from every hook, and no error of it
@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from .feed import FeedWriter
+from .gap import Gap
 from .hooks import HANDLERS, hermes_version, known_hooks
 from .owner import Owner, find_owner
 from .recorder import Recorder
@@ -37,17 +38,21 @@ def install(ctx: Any, owner: Owner) -> None:
         {},
         {"version": VERSION, "hermes_version": hermes_version(), "python": platform.python_version()},
     )
+    gap = Gap()
     for name in HANDLERS:
         if name in known_hooks():
-            ctx.register_hook(name, _callback(recorder, name))
+            ctx.register_hook(name, _callback(recorder, gap, name))
 
 
-def _callback(recorder: Recorder, name: str) -> Any:
+def _callback(recorder: Recorder, gap: Gap, name: str) -> Any:
     """Return the function that Hermes calls with keywords; it returns None whatever happens."""
 
     def hermux_hook(**kwargs: Any) -> None:
         with suppress(Exception):
-            recorder.hook(name, _named(kwargs))
+            fields = _named(kwargs)
+            gap.after(name, fields)
+            gap.before(name, fields)
+            recorder.hook(name, fields)
 
     return hermux_hook
 

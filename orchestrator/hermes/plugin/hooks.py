@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .text import plain, sha256, summarise
+from .text import outcome, plain, sha256, summarise
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +150,7 @@ def _tool_end(kwargs: Mapping[str, Any]) -> Fields:
         "status": kwargs.get("status"),
         "ms": kwargs.get("duration_ms"),
         "error": Line(plain(kwargs.get("error_message"))),
+        "result": Line(outcome(kwargs.get("result"))),
     }
 
 

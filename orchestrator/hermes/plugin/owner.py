@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+KEY = "OPENAI_API_KEY"
+FURTHER_KEY = re.compile(r"AUXILIARY_HERMUX_\w+_API_KEY")
+"""Keys of fallback models and inherited tools."""
+PROXY_LOGIN = re.compile(r"(?:\w+://)?([^/@:]*:([^/@]*))@")
 MIN_SECRET = 8
 """Characters; a shorter key would also blank ordinary words ("none", "test")."""
 
@@ -39,13 +44,18 @@ def find_owner(env: Mapping[str, str] = os.environ, *, pid: int | None = None) -
         directory=directory,
         wake=Path(wake) if wake else None,
         attempt=attempt,
-        secrets=_secrets(env.get("OPENAI_API_KEY", "")),
+        secrets=_secrets(env),
     )
 
 
-def _secrets(key: str) -> tuple[str, ...]:
-    """Return the key and the form that it takes inside JSON, where that differs."""
-    return tuple({key, json.dumps(key)[1:-1]}) if len(key) >= MIN_SECRET else ()
+def _secrets(env: Mapping[str, str]) -> tuple[str, ...]:
+    """Return keys and proxy passwords, and the form that they take inside JSON, where that differs."""
+    found = [value for name, value in env.items() if name == KEY or FURTHER_KEY.fullmatch(name)]
+    for name, value in env.items():
+        login = PROXY_LOGIN.match(value) if name.lower().endswith("_proxy") else None
+        found += [login[1], login[2]] if login else []
+    long = [text for text in found if len(text) >= MIN_SECRET]
+    return tuple(dict.fromkeys([*long, *(json.dumps(text)[1:-1] for text in long)]))
 
 
 def _number(text: str) -> int:

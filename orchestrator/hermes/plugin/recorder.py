@@ -31,6 +31,8 @@ class Recorder:
         self._sessions: OrderedDict[str, str] = OrderedDict()
         """By turn."""
         self._tools: OrderedDict[str, list[str]] = OrderedDict()
+        self._began: OrderedDict[str, float] = OrderedDict()
+        """By turn, seconds since the epoch."""
         self._lock = threading.Lock()
 
     def hook(self, name: str, kwargs: Mapping[str, Any]) -> None:
@@ -38,9 +40,11 @@ class Recorder:
         fields = HANDLERS[name](kwargs)
         if name == "pre_tool_call":
             self._remember_tool(turn_of(kwargs), str(kwargs.get("tool_name")))
-        if name == "post_llm_call":
-            with suppress(OSError):  # a full disk must not cost the event as well
-                fields["answer"] = self._answer(kwargs)
+        with suppress(OSError):  # a full disk must not cost the event as well
+            if name == "pre_llm_call":
+                self._save(kwargs, answer=None)
+            elif name == "post_llm_call":
+                fields["answer"] = self._save(kwargs, answer=plain(kwargs.get("assistant_response")))
         self.report(name, kwargs, fields)
 
     def report(self, name: str, kwargs: Mapping[str, Any], fields: Fields) -> None:
@@ -95,23 +99,27 @@ class Recorder:
             if tool not in names and len(names) < REMEMBERED:
                 _keep(self._tools, turn, [*names, tool])
 
-    def _answer(self, kwargs: Mapping[str, Any]) -> str:
-        """Save the whole answer and return the file's path below the worker's folder."""
-        turn = turn_of(kwargs)
+    def _save(self, kwargs: Mapping[str, Any], *, answer: str | None) -> str:
+        """Save what is known of the turn and return the file's path below the worker's folder."""
+        turn, now = turn_of(kwargs), time.time()
         session, platform = self._whose(kwargs)
         with self._lock:
-            tools = self._tools.pop(turn, [])
+            tools = self._tools.pop(turn, []) if answer is not None else []
+            began = self._began.setdefault(turn, now)
+            _keep(self._began, turn, began)
         save_turn(
             self._owner.directory / "turns" / file_safe(turn),
             {
                 "turn": turn,
                 "session": session,
                 "platform": platform,
-                "time": time.time(),
+                "attempt": self._owner.attempt,
+                "began": began,
+                "time": now,
                 "tools": tools,
             },
             user=redact(plain(kwargs.get("user_message")), self._owner.secrets),
-            answer=redact(plain(kwargs.get("assistant_response")), self._owner.secrets),
+            answer=None if answer is None else redact(answer, self._owner.secrets),
         )
         return f"turns/{file_safe(turn)}"
 

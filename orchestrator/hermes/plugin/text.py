@@ -11,6 +11,10 @@ from typing import Any
 REDACTED = "[redacted]"
 SUMMARY_KEYS = ("command", "path", "file_path", "query", "pattern", "url", "goal", "question", "code", "name")
 """Tool arguments that say best what a call does, in this order; else its JSON."""
+RESULT_KEYS = ("error", "user_response", "output", "content", "summary", "message", "result")
+"""Fields of a tool's result that say best what came of it, in this order; else its JSON."""
+LARGEST_RESULT = 1 << 20
+"""Characters; a larger result is not parsed, its beginning stands for it."""
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
@@ -57,6 +61,28 @@ def summarise(arguments: Any) -> str:
     if isinstance(tasks, list):
         return f"{len(tasks)} tasks"
     return json.dumps(arguments, ensure_ascii=False, default=str) if arguments else ""
+
+
+def outcome(result: Any) -> str:
+    """Return what a tool gave back, as text; not cut yet. Hermes hands over JSON as a string (0.19.0).
+
+    Of an object the fields that say most; "" where it gave nothing back.
+    """
+    text = plain(result)
+    if not text.startswith("{") or len(text) > LARGEST_RESULT:
+        return text
+    try:
+        fields = json.loads(text)
+    except ValueError:
+        return text
+    answers = fields.get("responses")  # clarify of 0.22
+    if isinstance(answers, list) and all(isinstance(each, Mapping) for each in answers):
+        return "; ".join(plain(each.get("user_response")) for each in answers)
+    said = [plain(fields[key]).strip() for key in RESULT_KEYS if fields.get(key) not in (None, "", [], {})]
+    code = fields.get("exit_code")
+    if not isinstance(code, int):
+        return said[0] if said else text
+    return (f"exit {code}: " if code else "") + said[0] if said else f"exit {code}, no output"
 
 
 def file_safe(turn: str) -> str:

@@ -1,4 +1,8 @@
-"""Whole answers, a file a turn, mode 0600, bounded in size and number."""
+"""What was asked and answered, a file a turn, mode 0600, bounded in size and number.
+
+A file is written when the turn begins (`done` false, no answer) and replaced when it has its answer, so
+that a turn which a kill cut off still says what was asked.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +19,20 @@ KEPT = 200
 BATCH = 20
 
 
-def save_turn(path: Path, facts: dict[str, Any], *, user: str, answer: str) -> None:
-    """Write a turn's file atomically and drop the oldest files."""
+def save_turn(path: Path, facts: dict[str, Any], *, user: str, answer: str | None) -> None:
+    """Write a turn's file atomically and drop the oldest files; `answer` None = it has none yet."""
     path.parent.mkdir(mode=0o700, exist_ok=True)
     short_user, cut_user = _within(user, MAX_USER)
-    short_answer, cut_answer = _within(answer, MAX_ANSWER)
+    short_answer, cut_answer = _within(answer or "", MAX_ANSWER)
     content = {
         "schema": 1,
         **facts,
+        "done": answer is not None,
         "user": short_user,
         "answer": short_answer,
         "truncated": cut_user or cut_answer,
+        "user_cut": cut_user,
+        "answer_cut": cut_answer,
     }
     data = json.dumps(content, ensure_ascii=False, default=str).encode("utf-8", "replace")
     scratch = path.with_suffix(f".{os.getpid()}.tmp")

@@ -1,0 +1,98 @@
+"""A person at the keyboard of a worker while a message is delivered: whoever came first is seen, and kept apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from orchestrator.fleet import action as act
+from orchestrator.fleet.deliver import QUIET
+from orchestrator.fleet.observation import Acted, Observation
+from orchestrator.fleet.worker import Glance
+from tests.unit.world import NAME, World
+
+
+@dataclass
+class Shared(World):
+    """A world in which a person presses keys; tmux refuses what they came before, as it does."""
+
+    keyed: float = 0.0
+    before_paste: str = ""
+    before_enter: str = ""
+
+    def type(self, text: str) -> None:
+        """Press keys now: they stand in the prompt at once, before whatever hermux types next."""
+        assert self.hermes is not None
+        self.hermes.prompt += text
+        self.keyed = self.now
+
+    def _glance(self) -> Glance:
+        return replace(super()._glance(), keyed=int(self.keyed))
+
+    def _do(self, action: act.Action) -> list[Observation]:
+        match action:
+            case act.Paste() if action.keyed is not None:
+                self.type_once("before_paste")
+                return self._unless_typed(action, action.keyed)
+            case act.Press() if action.guard is not None:
+                self.type_once("before_enter")
+                return self._unless_typed(action, action.guard.keyed)
+            case _:
+                return super()._do(action)
+
+    def type_once(self, which: str) -> None:
+        text = getattr(self, which)
+        setattr(self, which, "")
+        if text:
+            self.type(text)
+
+    def _unless_typed(self, action: act.Paste | act.Press, keyed: int) -> list[Observation]:
+        if int(self.keyed) != keyed:
+            return [Acted(NAME, action.token, ok=False, detail="a person typed meanwhile")]
+        return [*super()._do(action), Acted(NAME, action.token)]
+
+
+def asked(world: Shared) -> list[str]:
+    return [text for _, text in world.db]
+
+
+def ready() -> Shared:
+    world = Shared()
+    world.want()
+    world.run(3)
+    return world
+
+
+def test_a_key_just_before_the_paste_puts_the_message_back() -> None:
+    world = ready()
+    world.before_paste = "x"
+    world.send("m1", "hello")
+    world.run(5)
+    assert world.hermes is not None and world.hermes.prompt == "x"
+    assert world.worker.draft == "x"
+    world.hermes.prompt = ""
+    world.run(30)
+    assert asked(world) == ["hello"]
+
+
+def test_a_key_just_before_enter_is_not_submitted() -> None:
+    world = ready()
+    world.before_enter = "x"
+    world.send("m1", "hello")
+    world.run(20)
+    assert world.hermes is not None and world.hermes.prompt == "hellox"
+    assert asked(world) == [] and world.worker.draft == "hellox"
+    assert world.worker.op is not None and world.worker.op.flight is not None
+    assert not world.worker.op.flight.entered, "a death now puts it back: it was not submitted"
+    world.hermes.prompt = "hello"
+    world.run(30)
+    assert asked(world) == ["hello"]
+
+
+def test_who_types_and_wipes_is_waited_for() -> None:
+    world = ready()
+    world.type("")
+    world.send("m1", "hello")
+    world.run(QUIET - 1)
+    assert world.hermes is not None and world.hermes.prompt == ""
+    world.run(30)
+    assert asked(world) == ["hello"]
