@@ -82,7 +82,7 @@ def _part(target: Target, force: bool, unused: bool, limit: int, step: Step) -> 
     if not os.path.lexists(target.path):
         return _by_hand(target, limit, step)
     status = look(target)
-    why = _must_stay(status)
+    why = _must_stay(status, busy=status.busy and not (unused and _nobody_in(target.path)))
     if not why and not force:
         why = ", ".join(status.unsaved())
     if why:
@@ -118,9 +118,20 @@ def _kept(target: Target, status: Status, why: str, limit: int) -> Parted:
     return _staying(why, recovery)
 
 
-def _must_stay(status: Status) -> str:
+def _nobody_in(path: Path) -> bool:
+    """Whether no process works in a folder: what a killed git left locked is then nobody's."""
+    import psutil
+
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if Path(process.cwd()).is_relative_to(path):
+                return False
+    return True
+
+
+def _must_stay(status: Status, *, busy: bool) -> str:
     """Return why a worktree is kept whatever was asked for, "" if nothing speaks against it."""
-    if status.busy:
+    if busy:
         return "a git command holds its index (index.lock): end it, or delete that file"
     if status.linked:
         inner = status.linked[0]

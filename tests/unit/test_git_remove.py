@@ -228,6 +228,17 @@ def test_an_unused_one_that_was_half_checked_out(play: Play) -> None:
     assert not play.tree.exists()
 
 
+def test_an_unused_one_whose_git_was_killed(play: Play) -> None:
+    (play.repo / ".git/worktrees/f-coder-1/index.lock").touch()
+    at_work = subprocess.Popen(["sleep", "100"], cwd=play.tree)
+    assert play.part(unused=True).kept
+    at_work.kill()
+    at_work.wait()
+    done = play.part(unused=True)
+    assert not done.kept, done.why
+    assert not play.tree.exists()
+
+
 def test_read_only_folders_go_too(play: Play) -> None:
     play.write(play.tree, {"build/mod/file": b"x"})
     (play.tree / "build/mod").chmod(0o555)
