@@ -76,13 +76,15 @@ class Terminal:
 
     def shows(self, *texts: str) -> str:
         """Wait until all texts are on the screen, and return it."""
-        until(
-            lambda: all(text in self.screen() for text in texts),
-            30,
-            every=0.05,
-            what=f"the wall shows {texts}",
-        )
-        return self.screen()
+
+        def shown() -> str:
+            screen = self.screen()
+            return screen if all(text in screen for text in texts) else ""
+
+        try:
+            return until(shown, 30, every=0.05, what=f"the wall shows {texts}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.screen()}") from None
 
     def hides(self, text: str) -> None:
         """Wait until a text is not on the screen."""
