@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from orchestrator.fleet.worker import Phase, Want, Worker
 
-MB = 1 << 20
+MB = 1_000_000
 PER_WORKER = 500 * MB
 """Bytes for a worker of which nothing is known: idle it takes 115 MB, users report 500 MB after real use."""
 LEAST_PER_WORKER = 200 * MB

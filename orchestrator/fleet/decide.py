@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from orchestrator.fleet import answer, deliver, life, people
+from orchestrator.fleet import answer, beside, deliver, life, people
 from orchestrator.fleet.action import Action, Look
 from orchestrator.fleet.admission import Host, Room, may_roll
 from orchestrator.fleet.events import Event, EventName
@@ -136,7 +136,7 @@ def _absorb(pen: Pen, seen: Observation) -> None:
         case Acted():
             pen.set(moves=tuple(m for m in pen.worker.moves if m.token != seen.token))
             answer.acted(pen, seen)
-            deliver.acted(pen, seen)
+            beside.acted(pen, seen)
         case Launched():
             life.launched(pen, seen)
         case SettingUp():
@@ -243,7 +243,7 @@ def _plan_live(pen: Pen) -> None:
     _plan_turn_end(pen)
     if pen.worker.phase in (Phase.UP, Phase.HELD):
         people.announce(pen)
-        deliver.make_way(pen)
+        beside.make_way(pen)
         head = deliver.next_head(pen.worker, activity(pen.worker)[0], pen.now)
         if head is not None:
             deliver.begin(pen, head)

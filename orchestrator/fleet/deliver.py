@@ -13,8 +13,9 @@ from dataclasses import replace
 
 from orchestrator.fleet import answer, orders
 from orchestrator.fleet.action import Paste, Press, Take
+from orchestrator.fleet.beside import TAKE_WITHIN, overtaken, quiet
 from orchestrator.fleet.events import Event, EventName
-from orchestrator.fleet.message import MessageKind
+from orchestrator.fleet.message import MessageKind, Method
 from orchestrator.fleet.observation import Acted, Taken
 from orchestrator.fleet.pen import Pen
 from orchestrator.fleet.worker import Activity, Flight, Glance, Head, Operation, OpKind, PromptKind, Worker
@@ -29,11 +30,7 @@ PASTE_AGAIN = 15.0
 """Hermes 0.19 takes no key for 10 s after a message of one 100 KB line, at a prompt that looks ready."""
 WIPE = ("C-u",) * 10
 """Removes a first paste that arrives late: what is queued in the terminal is read in order."""
-TAKE_WITHIN = 60.0
 KEYS_TRIES = 3
-QUIET = 2.0
-"""Seconds without a key from a person before text or Enter is typed; tmux tells whole seconds only. The hands
-ask tmux to type only if there still was none, so nothing slips in between a look and a key."""
 SLACK = 1.0
 """Seconds by which two readings of the machine's clock may seem to be out of order."""
 
@@ -74,38 +71,6 @@ def closed(worker: Worker) -> str:
     if worker.draft:
         return f"draft: the prompt holds text that a person typed ({worker.draft[:40]!r})"
     return ""
-
-
-def quiet(glance: Glance) -> bool:
-    """Whether no person has pressed a key in an attached terminal lately."""
-    return not -QUIET < glance.at - glance.keyed < QUIET
-
-
-def acted(pen: Pen, seen: Acted) -> None:
-    """Go back a step where a person's key came before ours: nothing was typed then."""
-    op = pen.worker.op
-    ours = op is not None and op.kind is OpKind.DELIVER and op.token == seen.token
-    if seen.ok or op is None or op.flight is None or not ours:
-        return
-    if op.step == "typing":
-        pen.end()
-        pen.move(op.message, back=True)
-        pen.note(f"message {op.message} put back", "a person is typing", witness="screen")
-    elif op.step == "entered" and not op.tries:
-        pen.step("typed", TAKE_WITHIN, flight=replace(op.flight, entered=False))
-
-
-def make_way(pen: Pen) -> None:
-    """Put a message back for keys that a person asks for while other text stands beside it in the prompt.
-
-    Enter was not pressed, so Hermes cannot have it.
-    """
-    op = pen.worker.op
-    asked = any(head.kind in (MessageKind.KEYS, MessageKind.INTERRUPT) for head in pen.worker.queue)
-    if asked and op is not None and op.step in ("typing", "typed") and pen.worker.draft:
-        pen.end()
-        pen.move(op.message, back=True)
-        pen.note(f"message {op.message} put back", "a person works at the prompt", witness="screen")
 
 
 def begin(pen: Pen, head: Head) -> None:
@@ -224,8 +189,8 @@ def _typing(pen: Pen, op: Operation) -> None:
     glance, flight = pen.worker.glance, op.flight
     if glance is None or flight is None or glance.at <= op.since:
         return
-    if shows_ours(pen.worker, flight):
-        pen.step("typed", TAKE_WITHIN)
+    if glance.kind is PromptKind.READY and squash(flight.line) in squash(glance.typed):
+        pen.step("typed", TAKE_WITHIN)  # perhaps beside what a person typed: Enter waits until it is alone
         return
     empty = glance.kind is PromptKind.READY and not glance.typed and pen.worker.steady(1.0) and quiet(glance)
     if empty and pen.now - op.acted >= PASTE_AGAIN:
@@ -305,11 +270,7 @@ def heard(pen: Pen, event: Event) -> None:
             return
     op = pen.worker.op
     if event.name is EventName.TURN_START and op is not None and op.flight and op.step in ("typing", "typed"):
-        pen.end()
-        pen.move(
-            op.message, error="a person pressed Enter while it was being typed: look before sending again"
-        )
-        pen.note(f"message {op.message} failed", "a turn with other text began", witness="event")
+        overtaken(pen, op, op.flight, event)
 
 
 def _seen(pen: Pen, flight: Flight, event: Event, seen: str) -> None:

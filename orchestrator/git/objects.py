@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +14,8 @@ from orchestrator.git.run import Git, GitFailed
 
 ARGUMENTS = 60_000
 """Bytes of file names for one git process."""
+AT_ONCE = 500
+"""Blobs that one git process is asked for."""
 _IDENTITY = {
     "GIT_AUTHOR_NAME": "hermux",
     "GIT_AUTHOR_EMAIL": "hermux@localhost",
@@ -112,6 +115,19 @@ def kinds(git: Git, idents: Sequence[str]) -> dict[str, str]:
     lines = git.read("cat-file", "--batch-check", data=data, extra={"GIT_NO_LAZY_FETCH": "1"}).decode()
     rows = (line.split() for line in lines.splitlines())
     return {row[0]: row[1] for row in rows if len(row) == 3}
+
+
+def read_blobs(git: Git, idents: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield the content of each blob, many to one git process. Raises GitFailed."""
+    for start in range(0, len(idents), AT_ONCE):
+        batch = idents[start : start + AT_ONCE]
+        stream = io.BytesIO(git.read("cat-file", "--batch", data="".join(f"{i}\n" for i in batch).encode()))
+        for ident in batch:
+            head = stream.readline().split()
+            if len(head) != 3:
+                raise GitFailed(f"the object {ident} cannot be read")
+            yield ident, stream.read(int(head[2]))
+            stream.read(1)
 
 
 def read_blob(git: Git, name: str) -> bytes:

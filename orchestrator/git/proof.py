@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.git.files import GIT, blob_id, content, everything, file_of, walk
-from orchestrator.git.objects import algorithm, kinds, read_blob
+from orchestrator.git.objects import algorithm, kinds, read_blob, read_blobs
 from orchestrator.git.run import Git, GitFailed
 from orchestrator.git.status import Target
 
@@ -65,8 +65,7 @@ def check_objects(git: Git, ref: str, new: Sequence[str]) -> None:
     if lost:
         raise GitFailed(f"{len(lost)} objects of {ref} cannot be read back")
     kind = algorithm(git)
-    for ident in dict.fromkeys(new):
-        raw = read_blob(git, ident)
+    for ident, raw in read_blobs(git, list(dict.fromkeys(new))):
         if hashlib.new(kind, b"blob %d\0" % len(raw) + raw).hexdigest() != ident:
             raise GitFailed(f"the object {ident} of {ref} reads back with other bytes")
 

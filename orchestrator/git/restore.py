@@ -15,6 +15,7 @@ from orchestrator.errors import UsageError
 from orchestrator.git.bring import digest_of
 from orchestrator.git.files import LINK
 from orchestrator.git.lock import repository_lock
+from orchestrator.git.objects import read_blobs
 from orchestrator.git.proof import archive_of, manifest_of, tree_of
 from orchestrator.git.repository import commit_of
 from orchestrator.git.run import Git, GitFailed
@@ -81,7 +82,9 @@ def _prune_same(git: Git, path: Path) -> None:
 def _write_files(git: Git, ref: str, root: Path, manifest: Mapping[str, Any]) -> None:
     modes = manifest.get("modes") or {}
     files = tree_of(git, ref)
-    for path, raw in _contents(git, files).items():
+    paths = list(files)
+    contents = read_blobs(git, [files[path][1] for path in paths])
+    for path, (_, raw) in zip(paths, contents, strict=True):
         full = root / path
         full.parent.mkdir(parents=True, exist_ok=True)
         mode = files[path][0]
@@ -92,18 +95,6 @@ def _write_files(git: Git, ref: str, root: Path, manifest: Mapping[str, Any]) ->
         full.chmod(int(str(modes[path]), 8) if path in modes else 0o755 if mode == "100755" else 0o644)
     for path in manifest.get("empty") or ():
         (root / path).mkdir(parents=True, exist_ok=True)
-
-
-def _contents(git: Git, files: Mapping[str, tuple[str, str]]) -> dict[str, bytes]:
-    """Return the content of each file, asked for in one go."""
-    data = "".join(f"{ident}\n" for _, ident in files.values()).encode()
-    stream = io.BytesIO(git.read("cat-file", "--batch", data=data) if files else b"")
-    found = {}
-    for path in files:
-        size = int(stream.readline().split()[2])
-        found[path] = stream.read(size)
-        stream.read(1)
-    return found
 
 
 def _unpack(raw: bytes, root: Path) -> None:

@@ -5,8 +5,8 @@ notify:
   command: [notify-send, ...]    # run with a JSON object on standard input
   timeout: 30                    # seconds after which the command is ended
 memory:
-  headroom_mb: 0                 # MiB that stay free when a worker is started; 0 = a tenth, 512 to 4,096
-  worker_mb: 0                   # MiB for a worker that has not been measured; 0 = 500
+  headroom_mb: 0                 # MB that stay free when a worker is started; 0 = a tenth, 512 to 4,096
+  worker_mb: 0                   # MB for a worker that has not been measured; 0 = 500
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Notify:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """When a worker is started, in MiB; 0 = hermux' own rule."""
+    """When a worker is started, in MB; 0 = hermux' own rule."""
 
     headroom_mb: int = 0
     worker_mb: int = 0

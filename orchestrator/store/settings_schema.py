@@ -26,9 +26,9 @@ class MemoryFields(_Strict):
     """When a worker is started; 0 = hermux' own rule (docs/deployment.md)."""
 
     headroom_mb: Annotated[int, Field(ge=0, le=1 << 30)] = 0
-    """MiB that stay free."""
+    """MB that stay free."""
     worker_mb: Annotated[int, Field(ge=0, le=1 << 30)] = 0
-    """MiB for a worker until the fleet's workers have been measured."""
+    """MB for a worker until the fleet's workers have been measured."""
 
 
 class SettingsFile(_Strict):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterable, Sequence
@@ -38,13 +37,14 @@ from orchestrator.terminal.wire import Wire, die_with_parent
 SOCKET = "hermux_wall_"
 """Followed by our pid. No fleet has such a name: theirs hold no `_`."""
 NOBODY = "(none)"
-OPEN_WITHIN = 5.0
+OPEN_WITHIN = 20.0
 AGAIN = 1.0
 """Seconds before a tile whose client ended is started once more."""
 _ATTACH = ("-C", "attach-session", "-f", "no-output,ignore-size", "-t", f"={SESSION}:")
 _PANES = "#{pane_id} #{pane_dead} #{pane_active} #{@worker}"
 _WINDOW = "#{window_width} #{window_height} #{key-table} #{window_layout}"
 _NOBODY = ["/bin/sh", "-c", 'printf "\\033[?25l\\n  %s\\n" "$1"; exec sleep 999999999', "sh"]
+_FIRST = ["/bin/sh", "-c", ': > "$1"; exec sleep 999999999', "sh"]
 _RENAMED = ("%window-renamed ", "%unlinked-window-renamed ")
 
 
@@ -88,14 +88,17 @@ class Wall:
         folder = self._fleet_server.socket_folder
         sweep(folder)
         write_wall_config(self._config, fleet=self._fleet, read_only=self._read_only, env=self._env)
-        start = ["new-session", "-s", SESSION, "--", *_NOBODY, "…"]
+        there = folder / self._socket
+        stands = there.with_suffix(".up")
+        start = ["new-session", "-s", SESSION, "--", *_FIRST, str(stands)]
         prefix = die_with_parent(self._env, signal.SIGTERM)
         self._client = subprocess.Popen([*prefix, *self._argv(*start)], env=self._env, cwd="/")
         try:
-            self._connect(folder / self._socket, time.monotonic() + OPEN_WITHIN)
+            self._connect(stands, time.monotonic() + OPEN_WITHIN)
         finally:
-            with suppress(OSError):
-                (folder / self._socket).unlink(missing_ok=True)
+            for path in (there, stands):
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)
 
     @property
     def room(self) -> Room:
@@ -164,11 +167,14 @@ class Wall:
             self._server.signal(signal.SIGKILL)
         return code
 
-    def _connect(self, there: Path, deadline: float) -> None:
-        """Attach the control client as soon as the session is there; before, it would start a server."""
+    def _connect(self, stands: Path, deadline: float) -> None:
+        """Attach the control client when the first pane says that the session stands.
+
+        One that comes earlier finds no session, and its leaving ends a server that has none yet.
+        """
         assert self._client is not None
         while self._client.poll() is None and time.monotonic() < deadline:
-            if not there.exists():
+            if not stands.exists():
                 time.sleep(0.01)
                 continue
             wire = Wire(self._argv(*_ATTACH), env=self._env)
@@ -268,10 +274,8 @@ class Wall:
 
 
 def sweep(folder: Path) -> None:
-    """Delete the sockets of walls that were killed while they opened: nobody listens on them."""
+    """Delete what walls left that were killed while they opened: their process is gone."""
     for path in folder.glob(f"{SOCKET}*"):
-        with socket.socket(socket.AF_UNIX) as probe, suppress(OSError):
-            try:
-                probe.connect(str(path))
-            except ConnectionRefusedError:
-                path.unlink(missing_ok=True)
+        pid = path.stem.removeprefix(SOCKET)
+        if pid.isdigit() and Process.of(int(pid)) is None:
+            path.unlink(missing_ok=True)

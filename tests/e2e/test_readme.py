@@ -9,9 +9,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pexpect
 import pytest
 
+from tests.e2e.looking import attach_and_leave
 from tests.e2e.sandbox import Sandbox, sandbox
 
 ROOT = Path(__file__).parents[2]
@@ -34,26 +34,13 @@ def box(hermes: Path) -> Iterator[Sandbox]:
         yield made
 
 
-def attach(command: str, box: Sandbox) -> None:
-    """Attach in a terminal, see the status line, leave as it says."""
-    terminal = pexpect.spawn(
-        "/bin/sh", ["-c", command], env=box.env, cwd=str(ROOT), dimensions=(40, 140), timeout=20
-    )
-    terminal.expect("detach: Ctrl-] then d")
-    terminal.send("\x1d")
-    terminal.send("d")
-    terminal.expect(pexpect.EOF)
-    terminal.close()
-    assert terminal.exitstatus == 0, command
-
-
 @pytest.mark.timeout(600)
 def test_commands(box: Sandbox) -> None:
     """One test, since each line builds on those before it."""
     assert COMMANDS[0] == "./scripts/start 3"
     for command in COMMANDS:
         if "attach" in shlex.split(command):
-            attach(command, box)
+            attach_and_leave(command, box, ROOT)
             continue
         done = subprocess.run(
             ["/bin/sh", "-c", command],
@@ -75,7 +62,7 @@ def next_steps(output: str, box: Sandbox) -> None:
     assert len(commands) == 3, output
     for command in commands:
         if "attach" in shlex.split(command):
-            attach(command, box)
+            attach_and_leave(command, box, ROOT)
         else:
             subprocess.run(["/bin/sh", "-c", command], env=box.env, cwd=ROOT, timeout=120, check=True)
 

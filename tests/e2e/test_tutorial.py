@@ -8,9 +8,9 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import pexpect
 import pytest
 
+from tests.e2e.looking import attach_and_leave
 from tests.e2e.sandbox import Sandbox, sandbox
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
@@ -30,26 +30,13 @@ def box(hermes: Path) -> Iterator[Sandbox]:
         yield made
 
 
-def attach(command: str, box: Sandbox, cwd: Path) -> None:
-    """Attach in a terminal, see how one leaves, and leave so."""
-    terminal = pexpect.spawn(
-        "/bin/sh", ["-c", command], env=box.env, cwd=str(cwd), dimensions=(50, 160), timeout=30
-    )
-    terminal.expect(r"Ctrl-\]|C-\]")
-    terminal.send("\x1d")
-    terminal.send("d")
-    terminal.expect(pexpect.EOF)
-    terminal.close()
-    assert terminal.exitstatus == 0, command
-
-
 @pytest.mark.timeout(900)
 def test_commands(box: Sandbox) -> None:
     """One test, since each line builds on those before it."""
     cwd, said = box.home, dict[str, str]()
     for command in COMMANDS:
         if "attach" in shlex.split(command):
-            attach(command, box, cwd)
+            attach_and_leave(command, box, cwd)
             continue
         done = subprocess.run(
             ["/bin/sh", "-ec", f"{command}\necho >&2; pwd >&2"],

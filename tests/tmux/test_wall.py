@@ -261,7 +261,9 @@ def test_sockets_of_walls_that_died_while_opening_are_swept(town: Town, look: Op
     import socket
 
     town.hire("w-1")
-    stale = town.server.socket_folder / "hermux_wall_1"
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    stale = town.server.socket_folder / f"hermux_wall_{dead.pid}"
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(stale))
     look().shows(f"w-1 {PROMPT}")

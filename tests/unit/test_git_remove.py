@@ -285,3 +285,14 @@ def test_repositories_whose_git_directory_is_elsewhere(tmp_path: Path, kind: str
     assert not done.kept and done.branch_deleted, done.why
     back = play.back(done.recovery)
     assert (everything(back.path), git_state(play, back.path)) == (files, state)
+
+
+def test_a_change_between_the_ref_and_the_comparison_keeps_it(play: Play) -> None:
+    def meddle(step: str) -> None:
+        if step == "written":
+            (play.tree / "a.txt").write_bytes(b"written meanwhile")
+
+    done = play.part(step=meddle)
+    assert done.kept and "changed meanwhile: a.txt" in done.why
+    assert (play.tree / "a.txt").read_bytes() == b"written meanwhile"
+    assert not aside_of(play.target()).exists()

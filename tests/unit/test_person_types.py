@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import pytest
+
 from orchestrator.fleet import action as act
-from orchestrator.fleet.deliver import QUIET
+from orchestrator.fleet.beside import QUIET
+from orchestrator.fleet.events import EventName
 from orchestrator.fleet.observation import Acted, Observation
 from orchestrator.fleet.worker import Glance
 from tests.unit.world import NAME, World
@@ -39,6 +42,16 @@ class Shared(World):
             case _:
                 return super()._do(action)
 
+    def submit(self, text: str) -> None:
+        """Type a text of the person's own and press Enter, faster than anybody looks."""
+        assert self.hermes is not None
+        self.type(text)
+        self._press(("Enter",))
+
+    def _emit(self, name: EventName, **data: object) -> None:
+        size = {"bytes": len(self.hermes.asked.encode())} if self.hermes and self.hermes.asked else {}
+        super()._emit(name, **data, **size)
+
     def type_once(self, which: str) -> None:
         text = getattr(self, which)
         setattr(self, which, "")
@@ -49,6 +62,15 @@ class Shared(World):
         if int(self.keyed) != keyed:
             return [Acted(NAME, action.token, ok=False, detail="a person typed meanwhile")]
         return [*super()._do(action), Acted(NAME, action.token)]
+
+
+def until_pasted(world: Shared) -> None:
+    """Run until the message stands in the prompt, and no Enter was pressed."""
+    for _ in range(100):
+        world.run(0.1)
+        if world.hermes is not None and world.hermes.prompt:
+            return
+    raise AssertionError("nothing was pasted")
 
 
 def asked(world: Shared) -> list[str]:
@@ -86,6 +108,22 @@ def test_a_key_just_before_enter_is_not_submitted() -> None:
     world.hermes.prompt = "hello"
     world.run(30)
     assert asked(world) == ["hello"]
+
+
+@pytest.mark.parametrize("own, again", [("hey", True), ("hello, longer", False)])
+def test_who_wipes_a_mixed_prompt_and_sends_other_text(own: str, again: bool) -> None:
+    """A shorter text cannot hold the message, which is typed anew; else a person is told to look."""
+    world = ready()
+    world.send("m1", "hello")
+    until_pasted(world)
+    world.type("x")
+    world.run(1)
+    assert world.hermes is not None and world.hermes.prompt == "hellox"
+    world.hermes.prompt = ""
+    world.submit(own)
+    world.run(30)
+    assert asked(world) == ([own, "hello"] if again else [own])
+    assert world.inbox["m1"] == ("done" if again else "failed")
 
 
 def test_who_types_and_wipes_is_waited_for() -> None:
