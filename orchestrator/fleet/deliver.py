@@ -15,10 +15,10 @@ from orchestrator.fleet import answer, orders
 from orchestrator.fleet.action import Paste, Press, Take
 from orchestrator.fleet.beside import TAKE_WITHIN, overtaken, quiet
 from orchestrator.fleet.events import Event, EventName
-from orchestrator.fleet.message import MessageKind, Method
-from orchestrator.fleet.observation import Acted, Taken
+from orchestrator.fleet.message import MessageKind
+from orchestrator.fleet.observation import Taken
 from orchestrator.fleet.pen import Pen
-from orchestrator.fleet.worker import Activity, Flight, Glance, Head, Operation, OpKind, PromptKind, Worker
+from orchestrator.fleet.worker import Activity, Flight, Head, Operation, OpKind, PromptKind, Worker
 
 ENTER_AFTER = 0.2
 """Seconds between text and Enter: Hermes takes an Enter within 50 ms of a change for a newline."""
