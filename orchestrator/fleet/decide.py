@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from orchestrator.fleet import answer, beside, deliver, life, people
-from orchestrator.fleet.action import Action, Look
+from orchestrator.fleet import answer, beside, deliver, life, looking, people, stopping
+from orchestrator.fleet.action import Action
 from orchestrator.fleet.admission import Host, Room, may_roll
 from orchestrator.fleet.events import Event, EventName
 from orchestrator.fleet.observation import (
@@ -36,7 +36,6 @@ from orchestrator.fleet.picture import activity, word_of
 from orchestrator.fleet.talk import FailedKind, TurnOutcome, end_turn, fold
 from orchestrator.fleet.worker import (
     Activity,
-    Glance,
     OpKind,
     Phase,
     PromptKind,
@@ -46,12 +45,9 @@ from orchestrator.fleet.worker import (
 
 Fleet = Mapping[str, Worker]
 
-BOOT_LATE = 120.0
-"""Seconds after which a start is called late; late readiness still counts."""
 SILENT_END = 3.0
 """A turn whose prompt has been ready for so long is over, even if no event said so."""
 MOVE_AGAIN = 1.0
-LOOK_BUSY, LOOK_PAINTED, LOOK_IDLE = 0.1, 1.0, 30.0
 
 
 def decide(
@@ -74,21 +70,6 @@ def decide(
         _name_state(pen)
     kept = {name: pen.worker for name, pen in pens.items() if not life.forgotten(pen.worker)}
     return kept, [action for pen in pens.values() for action in pen.actions]
-
-
-def next_look(fleet: Fleet, now: float) -> float:
-    """Return the seconds until something may be due without an observation: 0.05 to 1."""
-    soon = 1.0
-    for worker in fleet.values():
-        unsure = _in_doubt_about_turn(worker) or people.unseen(worker)
-        starting = worker.phase is Phase.STARTING and not worker.setting_up
-        if worker.op is not None or starting or unsure:
-            soon = min(soon, LOOK_BUSY)
-        elif worker.queue and worker.life is not None:
-            soon = min(soon, 0.3)
-        elif worker.phase in (Phase.BACKOFF, Phase.PENDING):
-            soon = min(soon, max(0.05, worker.not_before - now))
-    return soon
 
 
 def _desired(pens: dict[str, Pen], seen: DesiredSeen, now: float, room: Room) -> None:
@@ -220,8 +201,8 @@ def _plan(pen: Pen) -> None:
     elif pen.worker.life is None:
         _plan_dead(pen)
     elif pen.worker.phase is Phase.STOPPING:
-        life.stop(pen, pen.worker.why)
-    _plan_look(pen)
+        stopping.stop(pen, pen.worker.why)
+    looking.plan_look(pen)
 
 
 def _retry_moves(pen: Pen) -> None:
@@ -234,10 +215,10 @@ def _retry_moves(pen: Pen) -> None:
 def _plan_live(pen: Pen) -> None:
     worker = pen.worker
     if worker.want is not Want.RUN:
-        life.stop(pen, "wanted: stopped" if worker.listed else "removed from the fleet")
+        stopping.stop(pen, "wanted: stopped" if worker.listed else "removed from the fleet")
         return
     if worker.attempt <= worker.renew:
-        life.stop(pen, "a person asked for a restart")
+        stopping.stop(pen, "a person asked for a restart")
         return
     _plan_boot(pen)
     _plan_turn_end(pen)
@@ -257,7 +238,7 @@ def _plan_roll(pen: Pen, pens: Mapping[str, Pen]) -> None:
     free = worker.op is None and not worker.flights and not worker.queue and not worker.draft
     idle = free and glance is not None and not glance.in_mode and activity(worker)[0] is Activity.READY
     if idle and worker.steady() and may_roll(worker, [other.worker for other in pens.values()]):
-        life.stop(pen, "its settings changed and it is idle")
+        stopping.stop(pen, "its settings changed and it is idle")
 
 
 def _plan_boot(pen: Pen) -> None:
@@ -272,13 +253,6 @@ def _plan_boot(pen: Pen) -> None:
     elif glance.first_run and worker.phase is Phase.STARTING:
         pen.set(phase=Phase.HELD, why=f"a first-run question fills the pane: {glance.dialog[:120]}")
         pen.note("held", pen.worker.why, witness="screen", what="transition")
-
-
-def _in_doubt_about_turn(worker: Worker) -> bool:
-    return worker.talk.busy and (
-        worker.talk.error is not None
-        or (worker.glance is not None and worker.glance.kind is PromptKind.READY)
-    )
 
 
 def _plan_turn_end(pen: Pen) -> None:
@@ -321,36 +295,6 @@ def _plan_dead(pen: Pen) -> None:
     elif worker.want is not Want.RUN and worker.phase is not Phase.STOPPED:
         pen.set(phase=Phase.STOPPING)
         pen.begin(OpKind.STOP, "swept", 0)
-
-
-def _plan_look(pen: Pen) -> None:
-    worker = pen.worker
-    if worker.life is None:
-        return
-    since = pen.now - worker.glance.at if worker.glance else LOOK_IDLE
-    if since >= _look_after(worker):
-        pen.act(Look, "the screen is the witness here")
-
-
-def _look_after(worker: Worker) -> float:
-    """Return the age in seconds at which the last reading of the screen is too old."""
-    glance = worker.glance
-    if worker.setting_up:
-        return LOOK_PAINTED
-    if worker.phase is Phase.STARTING or _in_doubt_about_turn(worker) or glance is None:
-        return LOOK_BUSY
-    if people.unseen(worker):
-        return LOOK_BUSY
-    if worker.op is not None:
-        return LOOK_BUSY if worker.op.step not in ("term", "kill", "accepted") else LOOK_PAINTED
-    if worker.queue or glance.at - worker.steady_since < 0.3:
-        return 0.3
-    unseen = worker.painted >= int(glance.at) or worker.talk.heard > glance.at
-    return LOOK_PAINTED if unseen or _waits(glance) or worker.phase is Phase.HELD else LOOK_IDLE
-
-
-def _waits(glance: Glance) -> bool:
-    return glance.kind not in (PromptKind.READY, PromptKind.BUSY) or bool(glance.typed) or glance.in_mode
 
 
 def _name_state(pen: Pen) -> None:

@@ -6,15 +6,12 @@ import signal
 from dataclasses import replace
 from zlib import crc32
 
-from orchestrator.fleet import deliver, orders, people
+from orchestrator.fleet import deliver, orders, people, stopping
 from orchestrator.fleet.action import (
     Autopsy,
     CloseSession,
     Launch,
     Nudge,
-    Paste,
-    Press,
-    Signal,
     Sweep,
 )
 from orchestrator.fleet.observation import Autopsied, Gone, Launched, LaunchFailed, SettingUp, Swept
@@ -27,7 +24,6 @@ from orchestrator.fleet.worker import (
     Outcome,
     OutcomeKind,
     Phase,
-    PromptKind,
     Want,
     Worker,
 )
@@ -36,10 +32,8 @@ LAUNCH_WITHIN = 30.0
 SETTLE_WITHIN = 15.0
 AUTOPSY_AGAIN = 1.0
 AUTOPSY_TRIES = 5
-TERM_GRACE = 5.0
 CUT_OFF = 5.0
 """Seconds between the interrupted end of a turn and the death that is taken for its cause."""
-KILL_AGAIN = 1.0
 HOPELESS = ("no such directory", "the setup command failed")
 """Beginnings of reasons that another start would only repeat."""
 WAITS = "waits for memory"
@@ -47,7 +41,6 @@ MEMORY_AGAIN = 1.0
 """Seconds between two looks at whether there is memory now."""
 SWEEP_AGAIN = 0.5
 SWEEP_TRIES = 12
-EXIT_LINE = "/exit"
 
 
 def launch(pen: Pen, reason: str) -> None:
@@ -287,42 +280,6 @@ def start_when_due(pen: Pen) -> None:
         pen.note(f"next start in {wait:.1f} s", f"death {len(worker.crashes)} after {worker.why}")
 
 
-def stop(pen: Pen, reason: str) -> None:
-    """Begin to end a live worker: `/exit` when the prompt can take it, else TERM."""
-    worker = pen.worker
-    glance = worker.glance
-    ready = (
-        worker.phase is Phase.UP
-        and glance is not None
-        and glance.kind is PromptKind.READY
-        and not (glance.typed or glance.in_mode or worker.talk.busy)
-        and worker.grace > 0
-        and worker.op is None
-    )
-    pen.set(phase=Phase.STOPPING, why=reason)
-    pen.note("stopping", reason, what="transition")
-    if ready:
-        pen.begin(OpKind.STOP, "exit", worker.grace)
-        pen.act(Paste, "the prompt is ready and empty", line=EXIT_LINE, message="")
-    else:
-        pen.begin(OpKind.STOP, "begin", 0)
-        _terminate(pen, "the prompt cannot take /exit")
-
-
-def _terminate(pen: Pen, reason: str) -> None:
-    grace = min(TERM_GRACE, pen.worker.grace)
-    if grace <= 0:
-        _kill(pen, "without grace, as asked")
-        return
-    pen.act(Signal, reason, number=signal.SIGTERM)
-    pen.step("term", grace)
-
-
-def _kill(pen: Pen, reason: str) -> None:
-    pen.act(Signal, reason, number=signal.SIGKILL)
-    pen.step("kill", KILL_AGAIN)
-
-
 def advance(pen: Pen) -> None:
     """Do what the running step of a stop or recovery calls for."""
     op = pen.worker.op
@@ -330,11 +287,11 @@ def advance(pen: Pen) -> None:
     late = pen.now >= op.deadline
     match op.step:
         case "exit":
-            _exit(pen, op)
+            stopping.exit_typed(pen, op)
         case "term" if late:
-            _kill(pen, f"TERM did not end it within {TERM_GRACE:.0f} s")
+            stopping.kill(pen, f"TERM did not end it within {stopping.TERM_GRACE:.0f} s")
         case "kill" if late:
-            _kill(pen, "still alive")
+            stopping.kill(pen, "still alive")
         case "swept" if late:
             _sweep(pen, signal.SIGTERM if op.tries == 0 else signal.SIGKILL, op.tries + 1)
         case "settle" if late:
@@ -347,19 +304,6 @@ def advance(pen: Pen) -> None:
             )
         case _:
             pass
-
-
-def _exit(pen: Pen, op: Operation) -> None:
-    glance = pen.worker.glance
-    if pen.now >= op.deadline:
-        _terminate(pen, "it did not exit when asked")
-    elif glance is not None and glance.at > op.since and glance.kind is not PromptKind.GONE:
-        shown = glance.own.strip() == EXIT_LINE
-        if shown and pen.now - max(op.since, op.acted) >= (1.0 if op.acted else deliver.ENTER_AFTER):
-            pen.change(acted=pen.now)
-            pen.act(Press, "the prompt shows /exit", keys=("Enter",))
-        elif not op.acted and not shown and pen.now - op.since > 2.0:
-            _terminate(pen, "the prompt did not take /exit")
 
 
 def became_ready(pen: Pen) -> None:

@@ -71,7 +71,9 @@ def drop_orders(pen: Pen) -> None:
     """Fail the keys, interrupts and answers that wait: they were meant for the screen that has gone."""
     op = pen.worker.op
     if op is not None and op.kind is OpKind.ANSWER:
-        pen.move(op.message, error=f"{GONE}; {'the key was pressed' if _pressed(op) else 'nothing was typed'}")
+        pen.move(
+            op.message, error=f"{GONE}; {'the key was pressed' if _pressed(op) else 'nothing was typed'}"
+        )
         pen.end()
     for head in pen.worker.queue:
         if head.kind in (MessageKind.KEYS, MessageKind.INTERRUPT, MessageKind.ANSWER):

@@ -143,9 +143,7 @@ def end_turn(talk: Talk, time: float, outcome: TurnOutcome, *, turn: str = "") -
         kind=failed_kind(talk.error.data) if failed and talk.error else None,
         error=_error_text(talk.error) if failed and talk.error else "",
     )
-    return replace(
-        talk, busy=False, doing="", error=None, last=last, turns=talk.turns + 1, turn=""
-    )
+    return replace(talk, busy=False, doing="", error=None, last=last, turns=talk.turns + 1, turn="")
 
 
 def _takes_in_children(event: Event) -> bool:

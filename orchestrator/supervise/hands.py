@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import signal
@@ -12,31 +11,29 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from orchestrator.errors import HermuxError, NotReady, TerminalError
+from orchestrator.errors import HermuxError, NotReady
 from orchestrator.fleet import action as act
 from orchestrator.fleet.message import Message, MessageKind, Method, digest
 from orchestrator.fleet.observation import (
     Acted,
     Autopsied,
-    Launched,
     LaunchFailed,
     Observation,
     Swept,
     Taken,
 )
 from orchestrator.fleet.spec import WorkerSpec
-from orchestrator.fleet.worker import Flight, Life, Worker
-from orchestrator.hermes import database, enabling, feed, home, install, launch, own, typing
+from orchestrator.fleet.worker import Flight, Worker
+from orchestrator.hermes import database, home, launch, typing
 from orchestrator.store import inbox
-from orchestrator.store.desired import spec_to_dict
 from orchestrator.store.files import write_text
 from orchestrator.store.journal import Journal
-from orchestrator.store.keys import take_up_key
 from orchestrator.store.paths import FleetPaths, WorkerPaths
 from orchestrator.supervise.bounds import Bounds
 from orchestrator.supervise.notify import Notifier
 from orchestrator.supervise.processes import of_worker, send
 from orchestrator.supervise.sight import Sight
+from orchestrator.supervise.starting import Starter
 from orchestrator.terminal.control import Control
 from orchestrator.terminal.process import Process
 
@@ -67,6 +64,7 @@ class Hands:
         self._env = env
         self.journal = journal
         self._bounds = Bounds(paths)
+        self._starter = Starter(paths, sight, terminal, env=env, bounds=self._bounds)
         self._references: dict[Path | None, bool] = {}
 
     def do(self, action: act.Action, worker: Worker) -> list[Observation]:
@@ -83,7 +81,7 @@ class Hands:
     def _do(self, action: act.Action, worker: Worker) -> list[Observation]:
         match action:
             case act.Launch():
-                return [self._launch(action, worker)]
+                return [self._starter.launch(action, worker)]
             case act.Look():
                 return self._look(worker)
             case act.Take():
@@ -95,7 +93,7 @@ class Hands:
             case act.MoveMessage():
                 self._move(action)
                 if worker.life is not None:
-                    root = self._root(worker.spec)
+                    root = self._starter.root(worker.spec)
                     self._bounds.delivered(worker.spec, root, launched=worker.life.launched)
                 return [Acted(action.worker, action.token)]
             case act.Nudge():
@@ -129,70 +127,6 @@ class Hands:
             )
         except OSError as error:
             log.warning("the journal cannot be written: %s", error)
-
-    def _launch(self, action: act.Launch, worker: Worker) -> Observation:
-        paths, spec = self._paths.worker(worker.name), worker.spec
-        hermes, root = self._hermes(spec), self._root(spec)
-        self._refresh_plugin(root, spec)
-        missing = own.check_own(root, spec) if spec.user_profile else home.check_home(root, spec.hermes_profile)
-        if missing:
-            return LaunchFailed(worker.name, action.attempt, f"missing: {', '.join(missing)}", hold=True)
-        if not Path(spec.cwd).is_dir():
-            return LaunchFailed(worker.name, action.attempt, f"no such directory: {spec.cwd}", hold=True)
-        home.refresh_model(root, spec, key=bool(take_up_key(paths, spec.endpoint)))
-        self._write_script(paths, spec, hermes.path, root)
-        feed.rotate(paths.events, feed.LIMIT)
-        paths.attempt(action.attempt).mkdir(mode=0o700, parents=True, exist_ok=True)
-        argv = [str(paths.launch), str(action.attempt)]
-        if action.resume:
-            argv += ["--resume", action.resume]
-        began = time.time()
-        pane, pid = self._start(worker, argv)
-        self._bounds.launched(spec, root, began=began)
-        process = Process.of(pid)
-        life = Life(pane, pid, process.start if process else 0.0, time.time())
-        return Launched(worker.name, action.attempt, life)
-
-    def _refresh_plugin(self, root: Path, spec: WorkerSpec) -> None:
-        """Bring the plugin to this version before anything is missed: a newer one has files that are not there."""
-        if spec.user_profile:
-            enabling.refresh_put(home.profile_dir(root, spec.hermes_profile))
-        elif home.is_ours(root, spec.hermes_profile):
-            home.refresh_plugin(root, spec.hermes_profile)
-
-    def _hermes(self, spec: WorkerSpec) -> install.HermesInstall:
-        """Return the Hermes that the worker was made with, or what is found now if that has gone."""
-        own = {"HERMUX_HERMES": spec.hermes} if spec.hermes and Path(spec.hermes).exists() else {}
-        return install.find_hermes({**self._env, **own})
-
-    def _root(self, spec: WorkerSpec) -> Path:
-        return Path(spec.hermes_root) if spec.hermes_root else install.hermes_root(self._env)
-
-    def _write_script(self, paths: WorkerPaths, spec: WorkerSpec, hermes: Path, root: Path) -> None:
-        script = launch.render_launch(
-            paths.dir, spec, fleet=self._paths.fleet, wake=self._paths.wake, hermes=hermes, hermes_root=root
-        )
-        if not paths.launch.is_file() or paths.launch.read_text() != script:
-            write_text(paths.launch, script, mode=0o700, sync=False)
-        started_from = json.dumps({"schema": 1, **spec_to_dict(spec)}, ensure_ascii=False) + "\n"
-        if not paths.spec.is_file() or paths.spec.read_text(errors="replace") != started_from:
-            write_text(paths.spec, started_from, sync=False)
-
-    def _start(self, worker: Worker, argv: list[str]) -> tuple[str, int]:
-        """Run argv in the pane that the worker had, so that whoever watches stays; else in a new one.
-
-        A pane that a person opened in the worker's session is never taken for it.
-        """
-        control, spec = self._terminal(), worker.spec
-        if worker.pane in self._sight.panes:
-            try:
-                return worker.pane, control.respawn(worker.pane, argv, cwd=Path(spec.cwd))
-            except TerminalError as error:  # a person closed it since the last look
-                log.info("%s: %s", worker.name, error)
-        exists = any(row.session == worker.name for row in control.panes())
-        make = control.new_window if exists else control.new_session
-        made = make(worker.name, argv, cwd=Path(spec.cwd), columns=spec.columns, rows=spec.rows)
-        return made.pane_id, made.pid
 
     def _look(self, worker: Worker) -> list[Observation]:
         if worker.life is None:
@@ -228,7 +162,7 @@ class Hands:
         return typed.method, typed.line, digest(typed.line if by_file else message.text)
 
     def _references_work(self, spec: WorkerSpec) -> bool:
-        where = self._hermes(spec).site_packages
+        where = self._starter.hermes(spec).site_packages
         if where not in self._references:
             self._references[where] = where is not None and typing.paste_reference_supported(where)
         return self._references[where]
@@ -309,7 +243,7 @@ class Hands:
         return Swept(action.worker, action.token, len(left))
 
     def _autopsy(self, action: act.Autopsy, worker: Worker) -> Observation:
-        root = home.profile_dir(self._root(worker.spec), worker.spec.hermes_profile)
+        root = home.profile_dir(self._starter.root(worker.spec), worker.spec.hermes_profile)
         try:
             return self._read_database(action, root)
         except (database.DatabaseUnreadable, HermuxError) as error:

@@ -18,11 +18,13 @@ from typing import Any
 
 from orchestrator.errors import HermuxError, TerminalError
 from orchestrator.fleet import action as act
-from orchestrator.fleet.decide import BOOT_LATE, Fleet, decide, next_look
+from orchestrator.fleet.alerts import alerts, status_line
+from orchestrator.fleet.decide import Fleet, decide
+from orchestrator.fleet.looking import next_look
 from orchestrator.fleet.memory import dump
 from orchestrator.fleet.observation import DesiredSeen, Gone, Launched, Observation
-from orchestrator.fleet.picture import picture, waiting
-from orchestrator.fleet.worker import Phase, Want, Worker
+from orchestrator.fleet.picture import picture
+from orchestrator.fleet.worker import Want, Worker
 from orchestrator.hermes.launch import read_exit
 from orchestrator.store.journal import Journal
 from orchestrator.store.lock import FileLock
@@ -52,8 +54,6 @@ ROUNDS = 24
 RECORD_EVERY = 1.0
 LINGER = 60.0
 """Seconds after which a supervisor with nothing to run ends, and its tmux server with it."""
-SETUP_LATE = 1800.0
-"""Seconds after which a setup command is said to take long; it is never ended."""
 KEYBOARD = (act.Paste, act.Press)
 QUIET = (act.Look, act.Note)
 REPEATABLE = (*QUIET, act.Autopsy, act.Sweep)
@@ -323,31 +323,14 @@ class Supervisor:
         return known[1]
 
     def _alerts(self, now: float) -> list[dict[str, Any]]:
-        """Return what needs a look; `since` is when the worker's state began, epoch seconds."""
-        found = []
-        for worker in self._fleet.values():
-            starting = worker.life is not None and worker.phase is Phase.STARTING
-            begun = max(worker.life.launched, worker.set_up_at) if worker.life else now
-            late = now - begun if starting and not worker.setting_up else 0.0
-            if worker.setting_up and now - begun > SETUP_LATE:
-                found.append((worker, f"its setup command has run for {(now - begun) / 60:.0f} minutes"))
-            if worker.phase is Phase.UP and not worker.talk.plugin:
-                found.append((worker, "the plugin is silent, it works on the screen alone"))
-            if late > BOOT_LATE:
-                found.append((worker, f"not ready after {late:.0f} s"))
-            if worker.phase is Phase.HELD or worker.pause:
-                found.append((worker, f"held: {worker.hold or worker.pause or worker.why}"))
-        told = [{"text": f"{worker.name}: {text}", "since": worker.since} for worker, text in found]
+        told = alerts(self._fleet.values(), now)
         if self._notifier.problem:
             told.append({"text": self._notifier.problem, "since": self._notifier.problem_since})
         return told
 
     def _status_line(self) -> None:
         """Tell whoever is attached how the fleet stands and who waits for a person."""
-        words = [w.word for w in self._fleet.values()]
-        counts = " ".join(f"{words.count(word)} {word}" for word in sorted(set(words)))
-        people = [name for name, w in self._fleet.items() if waiting(w) is not None]
-        text = f"{counts} | waits for you: {' '.join(people)}" if people else counts
+        text, people = status_line(self._fleet.values())
         if text == self._status or self._control is None:
             return
         try:

@@ -9,6 +9,7 @@ import pytest
 
 from orchestrator.fleet import action as act
 from orchestrator.fleet.admission import MB, Host, Room, headroom, may_roll
+from orchestrator.fleet.alerts import alerts
 from orchestrator.fleet.decide import decide
 from orchestrator.fleet.observation import DesiredSeen, Glanced, Gone, Launched, Observation, Swept, Wanted
 from orchestrator.fleet.worker import (
@@ -174,3 +175,14 @@ def test_idle_workers_are_rolled_one_after_the_other() -> None:
     assert most == 1
     assert [each.attempt for each in fleet.values()] == [2, 2]
     assert all(each.phase is Phase.UP for each in fleet.values())
+
+
+def test_alerts_say_who_what_and_since_when() -> None:
+    late = replace(worker("a", up_for=200.0, phase=Phase.STARTING), since=800.0)
+    silent = replace(worker("b", up_for=200.0), since=900.0)
+    held = replace(worker("c", phase=Phase.HELD), hold="crash loop", since=950.0)
+    assert alerts([late, silent, held], 1000.0) == [
+        {"text": "a: not ready after 200 s", "since": 800.0},
+        {"text": "b: the plugin is silent, it works on the screen alone", "since": 900.0},
+        {"text": "c: held: crash loop", "since": 950.0},
+    ]
