@@ -160,9 +160,7 @@ class Follow:
             )
         waiting = worker.get("waiting")
         if waiting and _readable(waiting):
-            raise PersonNeeded(
-                dialog_text(self.name, waiting), hint=dialog_hint(self.name, waiting)
-            )
+            raise PersonNeeded(dialog_text(self.name, waiting), hint=dialog_hint(self.name, waiting))
         if self.receipt and _idle(worker, IDLE):
             self._unfollowed(worker)
 

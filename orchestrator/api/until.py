@@ -102,6 +102,4 @@ def _check(name: str, worker: dict[str, Any] | None, state: str) -> None:
     if worker.get("want") != "run" and state not in ("stopped", "stopping"):
         raise WorkerFailed(f"{name} is to be {worker.get('want')}", hint=f"hermux start {name}")
     if worker.get("waiting") and state != "waiting":
-        raise PersonNeeded(
-            dialog_text(name, worker["waiting"]), hint=dialog_hint(name, worker["waiting"])
-        )
+        raise PersonNeeded(dialog_text(name, worker["waiting"]), hint=dialog_hint(name, worker["waiting"]))

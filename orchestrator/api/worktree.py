@@ -12,13 +12,14 @@ from typing import Any
 from orchestrator.errors import HermuxError, UsageError
 from orchestrator.fleet.spec import WorkerSpec, Worktree
 from orchestrator.git.bring import Item
-from orchestrator.git.remove import Parted, part
+from orchestrator.git.remove import Parted, aside_of, part
 from orchestrator.git.repository import find
 from orchestrator.git.restore import Restored
 from orchestrator.git.run import Git, GitFailed
 from orchestrator.git.status import Status, Target, look
 from orchestrator.store import worktrees
 from orchestrator.store.desired import load_desired
+from orchestrator.store.lock import FileLock
 from orchestrator.store.paths import FleetPaths
 from orchestrator.store.worktrees import Record
 
@@ -78,6 +79,8 @@ class Farewell:
             "ignored": list(done.ignored),
             "left_out": list(done.left_out),
             "branch_deleted": done.branch_deleted,
+            "left": list(done.left),
+            "aside": done.aside,
         }
 
 
@@ -113,8 +116,10 @@ def listed(paths: FleetPaths, env: Mapping[str, str]) -> list[Listed]:
 
 
 def _listed(record: Record, owned: bool, env: Mapping[str, str]) -> Listed:
+    aside = aside_of(target_of(record, env))
     if not record.path.is_dir():
-        return Listed(record, owned, False, None, "its folder is gone")
+        left = f", and a removal left files in {aside}" if aside.is_dir() else ""
+        return Listed(record, owned, False, None, f"its folder is gone{left}")
     try:
         return Listed(record, owned, True, look(target_of(record, env)))
     except (HermuxError, OSError) as error:
@@ -154,8 +159,19 @@ def _of_spec(fleet: str, spec: WorkerSpec, env: Mapping[str, str]) -> Record:
 
 def part_with(record: Record, env: Mapping[str, str], *, force: bool = False) -> Farewell:
     """Remove a worktree if nothing speaks against it; see `git/remove.py`."""
-    done = part(target_of(record, env), force=force)
-    if not done.kept:
+    return _farewell(record, part(target_of(record, env), force=force))
+
+
+def part_with_any(paths: FleetPaths, record: Record, env: Mapping[str, str], *, force: bool) -> Farewell:
+    """The same, also for what a killed spawn left: no worker ever had that."""
+    if record.state != worktrees.MAKING:
+        return part_with(record, env, force=force)
+    with FileLock(paths.spawn_lock, timeout=60):  # its spawn, if it still ran, would hold it
+        return _farewell(record, part(target_of(record, env), unused=True))
+
+
+def _farewell(record: Record, done: Parted) -> Farewell:
+    if not done.kept and not done.left:
         worktrees.drop_record(record)
     return Farewell(record.worktree.path, record.worktree.branch, record.worktree.repo, done)
 

@@ -96,7 +96,7 @@ def rm(
     names = _names(opened, workers)
     records = [worktree.record_of(opened.paths, opened.env, name) for name in names]
     worktree.check_owner_stopped(opened.paths, names)
-    done = [worktree.part_with(record, opened.env, force=force) for record in records]
+    done = [worktree.part_with_any(opened.paths, record, opened.env, force=force) for record in records]
     if json:
         pairs = zip(names, done, strict=True)
         shown = [{"name": name, "worktree": each.document()} for name, each in pairs]

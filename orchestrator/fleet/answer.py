@@ -97,7 +97,10 @@ def _before(pen: Pen, op: Operation, flight: Flight) -> None:
     """Go on towards the key, as long as the dialog stands in the pane."""
     dialog = people.by_number(pen.worker, flight.dialog)
     if dialog is None:
-        _give_up(pen, flight, _gone(pen.worker, flight.dialog))
+        if flight.entered:
+            _ended(pen, op, flight)
+        else:
+            _give_up(pen, flight, _gone(pen.worker, flight.dialog))
         return
     left = dialog.deadline - pen.now if dialog.deadline else MARGIN + TEXT_MARGIN
     if left < (MARGIN if flight.choice != TEXT or op.step == "filled" else TEXT_MARGIN):
@@ -222,9 +225,10 @@ def acted(pen: Pen, seen: Acted) -> None:
     if seen.ok:
         pen.step("pressed", CONFIRM_WITHIN)
     elif op.tries < TRIES:
-        pen.step("look", LOOK_FOR, tries=op.tries + 1)
+        untouched = replace(op.flight, entered=False) if op.flight else None
+        pen.step("look", LOOK_FOR, tries=op.tries + 1, flight=untouched)
     elif op.flight is not None:
-        _give_up(pen, op.flight, seen.detail or "the screen kept changing")
+        _give_up(pen, replace(op.flight, entered=False), seen.detail or "the screen kept changing")
 
 
 def _confirm(pen: Pen, op: Operation, flight: Flight) -> None:
@@ -282,6 +286,9 @@ def _give_up(pen: Pen, flight: Flight, why: str) -> None:
     left = glance is not None and flight.choice == TEXT and glance.own and _squashed(glance.own, flight.line)
     if left and pen.worker.op is not None and pen.worker.op.step in ("filling", "filled"):
         pen.act(Press, "the answer was not given: its text goes", keys=WIPE, guard=glance)
+    if flight.entered:  # a supervisor was killed when the key may have been pressed
+        _fail(pen, flight, why)
+        return
     pen.end()
     pen.move(flight.message, error=REFUSED + why)
     pen.note(f"answer to #{flight.dialog} refused", why, witness="screen")

@@ -29,7 +29,7 @@ def acted(pen: Pen, seen: Acted) -> None:
         return
     if op.step == "typing":
         pen.end()
-        pen.move(op.message, back=True)
+        pen.put_back(op.flight)
         pen.note(f"message {op.message} put back", "a person is typing", witness="screen")
     elif op.step == "entered" and not op.tries:
         pen.step("typed", TAKE_WITHIN, flight=replace(op.flight, entered=False))
@@ -42,9 +42,9 @@ def make_way(pen: Pen) -> None:
     """
     op = pen.worker.op
     asked = any(head.kind in (MessageKind.KEYS, MessageKind.INTERRUPT) for head in pen.worker.queue)
-    if asked and op is not None and op.step in ("typing", "typed") and pen.worker.draft:
+    if asked and op is not None and op.flight and op.step in ("typing", "typed") and pen.worker.draft:
         pen.end()
-        pen.move(op.message, back=True)
+        pen.put_back(op.flight)
         pen.note(f"message {op.message} put back", "a person works at the prompt", witness="screen")
 
 
@@ -53,7 +53,7 @@ def overtaken(pen: Pen, op: Operation, flight: Flight, event: Event) -> None:
     pen.end()
     size = len("".join(flight.line.split()).encode())
     if op.step == "typed" and flight.method is Method.PASTE and int(event.data.get("bytes") or size) < size:
-        pen.move(op.message, back=True)
+        pen.put_back(flight)
         pen.note(f"message {op.message} put back", "a person wiped it and sent another text", witness="event")
         return
     pen.move(op.message, error="a person pressed Enter while it was being typed: look before sending again")

@@ -152,7 +152,7 @@ def _take(pen: Pen) -> None:
 
 def _check(pen: Pen, op: Operation) -> None:
     glance = pen.worker.glance
-    fresh = glance is not None and glance.at >= op.since
+    fresh = glance is not None and glance.at > op.since
     if fresh and op.kind is OpKind.INTERRUPT:
         _take(pen)
     elif fresh and pen.worker.steady() and glance is not None and glance.kind is PromptKind.READY:
@@ -167,10 +167,14 @@ def _check(pen: Pen, op: Operation) -> None:
 
 
 def _paste(pen: Pen, flight: Flight) -> None:
+    glance = pen.worker.glance
+    if glance is None or glance.kind is not PromptKind.READY or glance.typed or glance.in_mode:
+        pen.end()
+        pen.put_back(flight)  # time has passed since the check: a supervisor was killed in between
+        return
     pen.step("typing", SHOW_WITHIN, flight=flight, acted=pen.now)
-    keyed = pen.worker.glance.keyed if pen.worker.glance else None
     why = f"prompt empty and steady, by {flight.method}"
-    pen.change(token=pen.act(Paste, why, line=flight.line, message=flight.message, keyed=keyed))
+    pen.change(token=pen.act(Paste, why, line=flight.line, message=flight.message, keyed=glance.keyed))
     pen.note(f"typing message {flight.message} ({flight.method})", "ready, no draft", witness="screen")
 
 
@@ -196,7 +200,7 @@ def _typing(pen: Pen, op: Operation) -> None:
     if empty and pen.now - op.acted >= PASTE_AGAIN:
         if op.tries >= KEYS_TRIES:
             pen.end()
-            pen.move(flight.message, back=True)
+            pen.put_back(flight)
             pen.note(f"message {flight.message} put back", "the prompt never showed it", witness="screen")
             return
         pen.change(acted=pen.now, tries=op.tries + 1)
@@ -217,7 +221,7 @@ def _typed(pen: Pen, op: Operation) -> None:
         pen.change(token=pen.act(Press, why, keys=("Enter",), guard=glance))
     elif _cleared(pen.worker, op) and pen.now >= op.since + CLEARED_FOR:
         pen.end()
-        pen.move(flight.message, back=True)
+        pen.put_back(flight)
         pen.note(f"message {flight.message} put back", "a person cleared the prompt", witness="screen")
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from orchestrator.fleet.action import Action, MoveMessage, Note
 from orchestrator.fleet.admission import Room
-from orchestrator.fleet.worker import Decision, Flight, Move, Operation, OpKind, Worker
+from orchestrator.fleet.worker import Decision, Flight, Head, Move, Operation, OpKind, Worker
 
 A = TypeVar("A", bound=Action)
 DECISIONS_KEPT = 8
@@ -82,6 +82,12 @@ class Pen:
     def finish(self, flight: Flight, *, session: str = "", turn: str = "", seen: str = "") -> None:
         """Decide that Hermes has a message; `seen` is the digest that its event showed."""
         self.move(flight.message, method=str(flight.method), digest=seen, session=session, turn=turn)
+
+    def put_back(self, flight: Flight) -> None:
+        """Decide that a message waits again, before those behind it."""
+        self.move(flight.message, back=True)
+        others = tuple(head for head in self.worker.queue if head.id != flight.message)
+        self.set(queue=(Head(flight.message, flight.kind), *others))
 
     def move(self, message: str, **fields: Any) -> None:
         """Decide where a message's file goes, and remember it until it is known to have gone."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 GIT = ".git"
+LINKED = 0
+"""In place of the ctime of a file with several names: deleting one of them changes it."""
 REGULAR, EXECUTABLE, LINK = "100644", "100755", "120000"
 
 
@@ -83,7 +85,8 @@ def file_of(status: os.stat_result) -> File:
     """Return what matters of a file's status."""
     plain = EXECUTABLE if status.st_mode & stat.S_IXUSR else REGULAR
     mode = LINK if stat.S_ISLNK(status.st_mode) else plain
-    mark = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    changed = status.st_ctime_ns if status.st_nlink == 1 else LINKED
+    mark = (status.st_ino, status.st_size, status.st_mtime_ns, changed)
     return File(mode, stat.S_IMODE(status.st_mode), status.st_size, mark)
 
 

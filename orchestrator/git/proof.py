@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from orchestrator.git.files import GIT, blob_id, content, everything, file_of, walk
+from orchestrator.git.files import GIT, LINKED, blob_id, content, everything, file_of, walk
 from orchestrator.git.objects import algorithm, kinds, read_blob, read_blobs
 from orchestrator.git.run import Git, GitFailed
 from orchestrator.git.status import Target
@@ -153,7 +153,10 @@ def _delete(root: Path, below: str, proof: Proof, left: list[str]) -> None:
 
 
 def _unchanged(path: Path, mark: tuple[int, ...] | None) -> bool:
-    return mark is not None and file_of(path.lstat()).mark == mark
+    if mark is None:
+        return False
+    now = file_of(path.lstat()).mark
+    return now == mark or (mark[3] == LINKED and now[:3] == mark[:3])
 
 
 def _rmdir(folder: Path) -> None:

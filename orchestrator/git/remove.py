@@ -8,6 +8,7 @@ nothing is touched; after a kill the next removal finds the folder aside and beg
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ from orchestrator.git.recovery import LIMIT, Recovery, refs, take
 from orchestrator.git.repository import commit_of
 from orchestrator.git.run import GitFailed
 from orchestrator.git.status import Status, Target, commits, look
-from orchestrator.git.worktree import admin_dir, delete_branch, drop_entry
+from orchestrator.git.worktree import admin_dir, delete_branch, drop_entry, entries
 
 Step = Callable[[str], None]
 """Called with the name of each step when it is done."""
@@ -76,9 +77,9 @@ def aside_of(target: Target) -> Path:
 
 
 def _part(target: Target, force: bool, unused: bool, limit: int, step: Step) -> Parted:
-    if not _come_back(target):
-        done = Parted(False, recovery=_newest(target), branch_deleted=_drop_branch(target))
-        return _finish(target, done, step)
+    done = _go_on(target, step)
+    if done is not None:
+        return done
     if not os.path.lexists(target.path):
         return _by_hand(target, limit, step)
     status = look(target)
@@ -141,22 +142,49 @@ def _must_stay(status: Status, *, busy: bool) -> str:
     return ""
 
 
-def _come_back(target: Target) -> bool:
-    """Undo a removal that was killed before git had forgotten the worktree; False when it only has to be finished."""
+def _go_on(target: Target, step: Step) -> Parted | None:
+    """Finish a removal that was killed; None where there is none, or where it has to begin again.
+
+    The folder was moved aside after a ref was proven to hold all of it. That ref counts: git's own files may be
+    half gone by now, so no new one is taken.
+    """
     aside = aside_of(target)
     if not aside.is_dir():
-        return True
-    if admin_dir(target.git, target.path) is None:
-        return False
-    if os.path.lexists(target.path):
-        raise GitFailed(f"both {target.path} and {aside} are there", hint=f"look at both, and remove {aside}")
-    aside.rename(target.path)
-    return True
+        return None
+    if os.path.lexists(target.path):  # a new worktree of the same name, or one that was restored
+        left = _sweep_aside(target)
+        if left:
+            told = f"{aside} holds files that are in no recovery ref ({left[0]}); look at it, and remove it"
+            raise GitFailed(told)
+        return None
+    whole = next((ref for ref in reversed(_refs(target)) if not prove(target, ref, aside).missing), "")
+    if not whole and admin_dir(target.git, target.path) is not None:
+        aside.rename(target.path)
+        return None
+    _drop_torn(target)
+    step("forgotten")
+    done = Parted(False, recovery=whole or _newest(target), branch_deleted=_drop_branch(target))
+    return _finish(target, done, step)
+
+
+def _drop_torn(target: Target) -> None:
+    """Make git forget a worktree of which it may have forgotten half; what it held is in the recovery ref."""
+    admin = admin_dir(target.git, target.path)
+    if admin is None:
+        return
+    with suppress(GitFailed):
+        drop_entry(target.git, target.path)
+    if admin.is_dir() and admin_dir(target.git, target.path) == admin:
+        shutil.rmtree(admin)
 
 
 def _by_hand(target: Target, limit: int, step: Step) -> Parted:
     """The folder is gone already: keep what git's own files know of it, and drop its entry alone."""
     if admin_dir(target.git, target.path) is None:
+        moved = next((path for path in _users(target)[1:] if path.exists()), None)
+        if moved is not None:
+            back = f"git -C {target.repo} worktree move {moved} {target.path}"
+            return Parted(True, f"its branch is checked out in {moved}; if it was moved there: {back}")
         gone = _drop_branch(target)
         return Parted(False, recovery=_newest(target), before=True, branch_deleted=gone)
     recovery = take(target, None, ignored=False, limit=limit)
@@ -179,29 +207,54 @@ def _forget(target: Target, status: Status | None, recovery: Recovery, step: Ste
 
 def _finish(target: Target, done: Parted, step: Step) -> Parted:
     """Delete the folder that was moved aside, as far as the ref holds it."""
-    aside = aside_of(target)
-    left: list[str] = []
+    left = _sweep_aside(target)
+    step("deleted")
+    return replace(done, left=tuple(left), aside=str(aside_of(target)) if left else "")
+
+
+def _sweep_aside(target: Target) -> list[str]:
+    """Delete what lies aside and is proven to be in one of the refs; return what stays."""
+    aside, left = aside_of(target), list[str]()
     if aside.is_dir():
-        for ref in reversed(refs(target.git, target.fleet, target.worker)):
+        for ref in reversed(_refs(target)):
             left = delete(aside, prove(target, ref, aside))
             if not left:
                 break
-    step("deleted")
-    return replace(done, left=tuple(left), aside=str(aside) if left else "")
+        else:
+            left = left or ["."]
+    return left
+
+
+def _refs(target: Target) -> list[str]:
+    return list(refs(target.git, target.fleet, target.worker))
+
+
+def _users(target: Target) -> list[Path]:
+    """Return the checkouts that have the worker's branch checked out, git's own first entry leading."""
+    found = entries(target.git)
+    first = next(iter(found), target.repo)
+    return [
+        first,
+        *(path for path, entry in found.items() if entry.branch == target.branch and path != first),
+    ]
+
+
+def _checked_out(target: Target) -> bool:
+    return any(entry.branch == target.branch for entry in entries(target.git).values())
 
 
 def _drop_branch(target: Target) -> bool:
-    """Delete the worker's branch if all of it is elsewhere; a branch that cannot be judged stays."""
+    """Delete the worker's branch if all of it is elsewhere; one that is in use or cannot be judged stays."""
     with suppress(GitFailed, OSError):
         tip = commit_of(target.git, f"refs/heads/{target.branch}")
-        if tip and commits(target, [tip])[1] == 0:
+        if tip and not _checked_out(target) and commits(target, [tip])[1] == 0:
             delete_branch(target.git, target.branch, tip)
             return True
     return False
 
 
 def _newest(target: Target) -> str:
-    found = refs(target.git, target.fleet, target.worker)
+    found = _refs(target)
     return found[-1] if found else ""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -172,15 +171,15 @@ def _counts(git: Git, target: Target) -> dict[str, int]:
 
 
 def commits(target: Target, tips: list[str]) -> tuple[int, int]:
-    """Return how many commits these tips have beyond the base, and how many of them are nowhere else."""
+    """Return how many commits these tips have beyond the base, and how many of them are on no other branch.
+
+    A HEAD does not count: it may be on this very branch, or on none.
+    """
     git = target.git
     if not tips:
         return 0, 0
     known = [commit_of(git, target.base)] if commit_of(git, target.base) else []
     ahead = int(git.line("rev-list", "--count", *tips, "--not", *known))
-    with suppress(GitFailed, OSError):
-        user = commit_of(Git(target.repo, target.env), "HEAD") if target.repo.is_dir() else ""
-        known += [user] if user else []
     others = ("--exclude=hermux/*", "--branches")
     return ahead, int(git.line("rev-list", "--count", *tips, "--not", *known, *others))
 

@@ -168,11 +168,14 @@ def test_worktree_ls_and_diff(four: Site) -> None:
 
 def test_rm_keeps_unmerged_work_and_force_brings_it_back(four: Site) -> None:
     tree = four.path("w-3")
+    (tree / "own.txt").write_text("version of w-3\n")
+    four.git("add", "own.txt", where=tree)
+    four.git("commit", "-q", "-m", "own", where=tree)
     (tree / "half").write_text("half done\n")
     four.end("w-3")
     (gone,) = four.box.json("rm", "w-3", "--purge")["removed"]
     kept = gone["worktree"]
-    assert kept["kept"] and "1 untracked" in kept["why"] and "1 unmerged commit" in kept["why"]
+    assert kept["kept"] and "1 untracked" in kept["why"] and "unmerged commit" in kept["why"]
     assert (tree / "half").exists() and "its worker is gone" in four.box.out("worktree", "ls")
     assert not four.listed("w-3")["owned"]
     done = four.box.run("worktree", "rm", "w-3")
@@ -186,7 +189,7 @@ def test_rm_keeps_unmerged_work_and_force_brings_it_back(four: Site) -> None:
     )
     assert (ran.returncode, ran.stdout) == (0, f"{tree}\n"), ran.stderr
     assert (tree / "half").read_text() == "half done\n"
-    assert (tree / "story.txt").read_text() == "version of w-3\n"
+    assert (tree / "own.txt").read_text() == "version of w-3\n"
     assert four.listed("w-3")["untracked"] == 1
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.fleet import action as act
+from orchestrator.fleet.decide import decide
 from orchestrator.fleet.dialog import approval_order
 from orchestrator.fleet.message import MessageKind
 from orchestrator.fleet.prompt import PromptKind
@@ -287,6 +288,19 @@ def test_supervisor_killed_between_record_and_key(pressed: bool, then: str) -> N
     assert second is None or second in world.open, "pressed again, into another dialog"
     answered = pressed or then == "stays"
     assert (first.answer, world.inbox["m-1"]) == (("once", "done") if answered else ("deny", "failed"))
+
+
+def test_a_key_that_was_pressed_counts_though_its_event_is_read_late() -> None:
+    world = room()
+    first = opened(world)
+    world.answer("m-1", 1, "once")
+    world.kill_supervisor_at_key(pressed=True)
+    world.now += 8
+    told, world.seen = world.seen, []
+    world.fleet, _ = decide(world.fleet, [], world.now)
+    world.seen = told
+    world.run(5)
+    assert (first.answer, world.inbox["m-1"]) == ("once", "done"), errors(world)
 
 
 def test_an_answer_overtakes_what_waits() -> None:

@@ -25,7 +25,7 @@ class Shared(World):
     def type(self, text: str) -> None:
         """Press keys now: they stand in the prompt at once, before whatever hermux types next."""
         assert self.hermes is not None
-        self.hermes.prompt += text
+        self.hermes.prompt += text.replace("\b", "")
         self.keyed = self.now
 
     def _glance(self) -> Glance:
@@ -94,6 +94,30 @@ def test_a_key_just_before_the_paste_puts_the_message_back() -> None:
     world.hermes.prompt = ""
     world.run(30)
     assert asked(world) == ["hello"]
+
+
+def test_what_was_put_back_is_not_overtaken() -> None:
+    world = ready()
+    world.before_paste = "x"
+    for number in (1, 2, 3):
+        world.send(f"m{number}", f"text {number}")
+    world.run(5)
+    assert world.hermes is not None and asked(world) == []
+    world.hermes.prompt = ""
+    world.run(60)
+    assert asked(world) == ["text 1", "text 2", "text 3"]
+
+
+def test_who_comes_between_every_time_delays_and_reorders_nothing() -> None:
+    world = ready()
+    for number in (1, 2, 3):
+        world.send(f"m{number}", f"text {number}")
+    for _ in range(12):
+        world.before_paste = "\b"  # a key that leaves the prompt empty
+        world.run(3.1)
+    world.before_paste = ""
+    world.run(60)
+    assert asked(world) == ["text 1", "text 2", "text 3"]
 
 
 def test_a_key_just_before_enter_is_not_submitted() -> None:
