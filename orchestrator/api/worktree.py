@@ -62,7 +62,7 @@ class Farewell:
         if done.ignored:
             shown = ", ".join(done.ignored[:5])
             more = f" and {len(done.ignored) - 5} more" if len(done.ignored) > 5 else ""
-            told.append(f"ignored files went with it: {shown}{more}")
+            told.append(f"ignored files that were in it: {shown}{more}")
         told += [f"{len(done.left)} files appeared meanwhile, they are in {done.aside}"] if done.left else []
         return [*told, *([f"everything comes back with: {back}"] if done.recovery else [])]
 

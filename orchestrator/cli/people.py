@@ -19,13 +19,6 @@ if TYPE_CHECKING:
 Target = Annotated[
     str, typer.Argument(metavar="W[#ID]", help="a worker, or the dialog's id as `inbox` shows it")
 ]
-DIALOGS = (
-    Column("ID"),
-    Column("KIND"),
-    Column("LEFT", right=True),
-    Column("ASKS", least=20),
-    Column("CHOICES", least=10, optional=True),
-)
 MESSAGES = (
     Column("MESSAGE"),
     Column("WORKER"),
@@ -81,8 +74,7 @@ def _document(fleet: Fleet) -> dict[str, Any]:
 def _print(document: dict[str, Any], fleet: Fleet, *, quiet: bool) -> None:
     parts = []
     if document["dialogs"]:
-        rows = [_dialog_row(each) for each in document["dialogs"]]
-        parts.append(table(DIALOGS, rows, width=terminal_width()))
+        parts += [_dialog(each) for each in document["dialogs"]]
     if document["messages"]:
         rows = [_message_row(each) for each in document["messages"]]
         parts.append(table(MESSAGES, rows, width=terminal_width()))
@@ -96,17 +88,17 @@ def _print(document: dict[str, Any], fleet: Fleet, *, quiet: bool) -> None:
         talk(runnable(document["warning"], fleet.name))
 
 
-def _dialog_row(dialog: dict[str, Any]) -> list[str]:
+def _dialog(dialog: dict[str, Any]) -> str:
+    """Return a dialog as a block: nothing of what a person is to decide upon is cut."""
     left = dialog["seconds_left"]
-    behind = "" if dialog["in_pane"] else " (behind another)"
-    choices = "; ".join(f"{place}. {each}" for place, each in enumerate(dialog["choices"], start=1))
-    return [
+    head = [
         dialog["id"],
-        dialog["kind"].replace("_", " ") + behind,
-        "" if left is None else span(left),
-        one_line(dialog["text"]),
-        one_line(choices),
+        dialog["kind"].replace("_", " ") + ("" if dialog["in_pane"] else " (behind another)"),
+        "" if left is None else f"{span(left)} left",
     ]
+    text = [f"  {one_line(line)}" for line in str(dialog["text"]).splitlines() if line.strip()]
+    choices = [f"    {place}. {one_line(each)}" for place, each in enumerate(dialog["choices"], start=1)]
+    return "\n".join(["  ".join(filter(None, head)), *text, *choices])
 
 
 def _message_row(message: dict[str, Any]) -> list[str]:

@@ -51,7 +51,9 @@ VERBS = (
     Verb("worktree", "worktree", "list, remove or bring back workers' git worktrees", function="app"),
     Verb("diff", "worktree", "what a worker changed since its worktree began"),
     Verb("role", "role", "list, show or begin a role: the template of workers", function="app"),
-    Verb("endpoint", "endpoint", "show, save, list or test model servers; change the fleet's", function="app"),
+    Verb(
+        "endpoint", "endpoint", "show, save, list or test model servers; change the fleet's", function="app"
+    ),
     Verb("doctor", "doctor", "check tmux, Hermes, the endpoint and this machine; say what to type next"),
     Verb("mock-endpoint", "services", "serve the rehearsal model: scripted answers, no language model"),
     Verb("supervise", "services", "run the supervisor here, in the foreground"),

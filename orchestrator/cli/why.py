@@ -103,7 +103,11 @@ def _waiting(waiting: dict[str, Any] | None) -> str:
         f"{n}. {one_line(choice)}" for n, choice in enumerate(waiting.get("choices") or (), start=1)
     )
     left = seconds_left(waiting)
-    facts = [str(waiting.get("kind")), str(waiting.get("id") or ""), f"{span(left)} left" if left is not None else ""]
+    facts = [
+        str(waiting.get("kind")),
+        str(waiting.get("id") or ""),
+        f"{span(left)} left" if left is not None else "",
+    ]
     told = ", ".join(filter(None, facts))
     asked = f"a person, for {span(time.time() - float(waiting.get('since') or 0))} ({told})"
     return f"{asked}: {one_line(waiting.get('text'))}" + (f" [{choices}]" if choices else "")

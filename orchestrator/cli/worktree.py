@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -62,6 +63,8 @@ def _recoveries(found: list[tuple[str, str]], json: bool) -> None:
         out_json({"schema": 1, "recoveries": [{"repo": repo, "ref": ref} for repo, ref in found]})
     elif found:
         out(table((Column("REF"), Column("REPOSITORY")), [[ref, repo] for repo, ref in found]))
+        repo, ref = found[-1]
+        talk(f"→ hermux worktree restore {ref} --repo {shlex.quote(repo)}")
 
 
 @app.command("path")

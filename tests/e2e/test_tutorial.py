@@ -20,8 +20,8 @@ COMMANDS = [line for block in BLOCKS for line in block.splitlines()]
 
 @pytest.fixture(scope="module")
 def box(hermes: Path) -> Iterator[Sandbox]:
-    """A home as the page takes it: the default fleet, and the usual places."""
-    with sandbox(hermes, fleet="default") as made:
+    """A home as the page takes it: its fleet, and the usual places."""
+    with sandbox(hermes, fleet="tutorial") as made:
         usual = made.home / ".local" / "state"
         usual.parent.mkdir()
         (made.home / "state").rename(usual)
@@ -35,6 +35,10 @@ def test_commands(box: Sandbox) -> None:
     """One test, since each line builds on those before it."""
     cwd, said = box.home, dict[str, str]()
     for command in COMMANDS:
+        if command.startswith("export "):
+            name, _, value = command.removeprefix("export ").partition("=")
+            assert (name, value) == ("HERMUX_FLEET", box.fleet)
+            continue
         if "attach" in shlex.split(command):
             attach_and_leave(command, box, cwd)
             continue
@@ -53,6 +57,8 @@ def test_commands(box: Sandbox) -> None:
         print(f"$ {command}\n{done.stdout}{done.stderr}")
     assert said["hermux diff coder-1"].count("return a + b") == 1
     assert said["git status --short"] == ""
+    (edit,) = (command for command in said if "sed -i" in command)
+    assert said[edit] == "The minus was wrong; it is a plus now.\n"
     assert "coder-1#1" in said["hermux inbox"]
     assert "Which database?" not in said["hermux transcript coder-1"]
     assert "The minus was wrong" in said["hermux transcript coder-1"]
