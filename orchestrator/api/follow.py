@@ -294,7 +294,7 @@ def _for(worker: dict[str, Any], seconds: float) -> bool:
 
 
 def _waits(worker: dict[str, Any] | None) -> str:
-    """Return why a message is not delivered yet, "" when it is simply its turn's time."""
+    """Return why a message is not delivered yet, "" when only its turn has to come."""
     if not worker:
         return ""
     if worker.get("operation"):

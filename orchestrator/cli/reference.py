@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from orchestrator.cli.schemas import SCHEMAS, Schema
+from orchestrator.cli.schemas import SCHEMAS
+from orchestrator.cli.schemas.shape import Schema
 from orchestrator.cli.verbs import VERBS
 
 EXIT_CODES = (
