@@ -112,7 +112,7 @@ def set_(
 ) -> None:
     """Ask a server once, and save it; a key's value is never saved, only its name.
 
-    Without --name it becomes the default. --roll gives it to the workers of the fleet that are on this
+    Without --name it becomes the default, and so does the first one saved. --roll gives it to the workers of the fleet that are on this
     endpoint, or on the default one: each is restarted into its own conversation when it is idle. Workers that
     were given another endpoint or model keep it.
     """
