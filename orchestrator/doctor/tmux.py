@@ -12,6 +12,7 @@ from orchestrator.terminal.binary import find_tmux
 from orchestrator.terminal.config import write_config
 from orchestrator.terminal.server import Server
 
+SHOWN_WITHIN = 3.0
 STATUS = 7
 """The exit status of the test pane's command."""
 PANE_LIMIT = 10.0
@@ -34,6 +35,16 @@ def tmux(env: Mapping[str, str]) -> Check:
     return ok("tmux", f"{found.version} at {found.path}{told}")
 
 
+def _shown(made: Server, pane: str) -> str:
+    """Return the pane's screen once the mark is on it: tmux may see a death before it has read the last output."""
+    deadline = time.monotonic() + SHOWN_WITHIN
+    while True:
+        screen = made.capture(pane, 5)
+        if MARK in screen or time.monotonic() >= deadline:
+            return screen
+        time.sleep(0.05)
+
+
 def server(folder: Path, name: str, env: Mapping[str, str]) -> Check:
     """Start a server of our own in `folder`, let a pane start and die in it, and end it again."""
     config = folder / "tmux.conf"
@@ -45,7 +56,7 @@ def server(folder: Path, name: str, env: Mapping[str, str]) -> Check:
             "pane", ["/bin/sh", "-c", f"printf '%s\\n' '{MARK}'; exit {STATUS}"], cwd=folder
         )
         status, helped = _death(made, pane.pane_id)
-        screen = made.capture(pane.pane_id, 5)
+        screen = _shown(made, pane.pane_id)
     finally:
         made.kill_server()
     if MARK not in screen:

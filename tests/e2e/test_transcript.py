@@ -23,6 +23,11 @@ KILLED = "kill me in the middle"
 LONG = "\n".join(f"line {number}" for number in range(60))
 
 
+def cut_off(box: Sandbox) -> dict[str, Any]:
+    """Return the turn that the kill ended, {} while it still counts as running."""
+    return next((turn for turn in turns(box) if KILLED in turn["user"] and turn["state"] == "cut"), {})
+
+
 @dataclass(frozen=True, slots=True)
 class Told:
     """A worker that has lived through every kind of turn, twice started, and what was seen on the way."""
@@ -77,7 +82,7 @@ def told(hermes: Path) -> Iterator[Told]:
         before = until(running, 90, every=0.5, what="the turn is in its second call")
         box.hermes("w").kill()
         until(lambda: box.worker("w").get("attempt") == 2, 60, every=0.1, what="the second attempt")
-        cut = next(turn for turn in turns(box) if KILLED in turn["user"])
+        cut = until(lambda: cut_off(box), 30, what="the transcript shows that the turn was cut off")
         box.shows("w", "ready", 90)
         box.out("wait", "w", "--timeout", "120")
         yield Told(box, before, cut)
