@@ -93,7 +93,11 @@ def unanswerable(text: str) -> str:
 
     Hermes 0.19 takes there what the prompt shows: it expands no paste form, and runs no command.
     """
-    return _shape(text) or _characters(text) or ("looks like a terminal report" if _SCRUBBED.search(text) else "")
+    return (
+        _shape(text)
+        or _characters(text)
+        or ("looks like a terminal report" if _SCRUBBED.search(text) else "")
+    )
 
 
 def rewritten_even_so(text: str) -> str:

@@ -97,6 +97,15 @@ def test_a_healthy_machine(fleet: Sandbox) -> None:
 
 def test_without_an_endpoint_and_interrupted(fleet: Sandbox) -> None:
     """It runs with the rehearsal model, in 80 columns; Ctrl-C in the middle of the real Hermes cleans up."""
+    for _ in range(3):
+        status = interrupted(fleet)
+        if status != 0:  # 0: it was through before the key came
+            break
+    assert status == 130
+
+
+def interrupted(fleet: Sandbox) -> int | None:
+    """Run the doctor, press Ctrl-C when its Hermes runs, and return its exit status."""
     with leaves_nothing(fleet):
         terminal = fleet.terminal("doctor", columns=80)
         terminal.expect("warn +endpoint", timeout=LONG)
@@ -108,7 +117,7 @@ def test_without_an_endpoint_and_interrupted(fleet: Sandbox) -> None:
         terminal.sendintr()
         until(lambda: not terminal.isalive(), 30, what="the doctor has ended")
         terminal.close()
-        assert terminal.exitstatus == 130
+        return int(terminal.exitstatus) if terminal.exitstatus is not None else None
 
 
 def test_what_fails_stops_what_depends_on_it(fleet: Sandbox) -> None:

@@ -202,7 +202,8 @@ def test_rm_removes_what_is_merged(four: Site) -> None:
     done = four.box.run("rm", "w-4")
     assert done.returncode == 0, done.stderr
     assert (
-        "its worktree is gone, its branch too" in done.stderr and "ignored files that were in it" in done.stderr
+        "its worktree is gone, its branch too" in done.stderr
+        and "ignored files that were in it" in done.stderr
     )
     assert not tree.exists() and branch not in four.git("branch", "--list", "hermux/*")
     assert four.git("for-each-ref", f"refs/hermux/recovery/{four.box.fleet}/w-4")
