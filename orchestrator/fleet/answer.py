@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from orchestrator.fleet import people
 from orchestrator.fleet.action import Paste, Press, Take
+from orchestrator.fleet.beside import quiet
 from orchestrator.fleet.dialog import Dialog, End, approval_order, shows
 from orchestrator.fleet.observation import Acted
 from orchestrator.fleet.pen import Pen
@@ -26,7 +27,6 @@ AGAIN_AFTER = 1.5
 ENTER_AFTER = 0.2
 MARGIN, TEXT_MARGIN = 2.0, 4.0
 """Seconds that must be left: when the time is up Hermes goes on, and its next dialog may stand there."""
-QUIET = 2.0
 TRIES = 4
 REFUSED = "refused: "
 """Leads an error that says: nothing was typed."""
@@ -115,7 +115,7 @@ def _before(pen: Pen, op: Operation, flight: Flight) -> None:
 
 def _step(pen: Pen, op: Operation, flight: Flight, dialog: Dialog, glance: Glance) -> None:
     match op.step:
-        case "look" if pen.worker.steady() and _hands_off(glance):
+        case "look" if pen.worker.steady() and quiet(glance):
             _look(pen, flight, dialog, glance)
         case "other" if glance.kind is PromptKind.OPEN_QUESTION:
             _fill(pen, flight, glance)
@@ -125,11 +125,6 @@ def _step(pen: Pen, op: Operation, flight: Flight, dialog: Dialog, glance: Glanc
             _press(pen, flight, "Enter", glance, "the dialog shows exactly the answer")
         case _:
             pass
-
-
-def _hands_off(glance: Glance) -> bool:
-    """Whether no person has pressed a key in an attached terminal lately: tmux tells whole seconds only."""
-    return not -QUIET < glance.at - glance.keyed < QUIET
 
 
 def _look(pen: Pen, flight: Flight, dialog: Dialog, glance: Glance) -> None:
@@ -275,7 +270,7 @@ def _unseen(worker: Worker, dialog: Dialog) -> str:
         return f"#{first.number} stands before it in the pane"
     if worker.glance is not None and worker.glance.in_mode:
         return "the pane is in copy mode and takes no keys (q leaves it)"
-    if worker.glance is not None and not _hands_off(worker.glance):
+    if worker.glance is not None and not quiet(worker.glance):
         return "a person is typing in the pane"
     return f"the screen did not show it steadily for {LOOK_FOR:.0f} s"
 

@@ -72,21 +72,6 @@ def session_exists(home: Path | Copied, session_id: str) -> bool:
         return database.execute("SELECT 1 FROM sessions WHERE id = ?", (session_id,)).fetchone() is not None
 
 
-def descendants(home: Path | Copied, session_id: str) -> set[str]:
-    """Return the sessions that continue this one (Hermes forks a child when it compacts).
-
-    Subagents' and /background sessions are no continuation. Raises DatabaseUnreadable.
-    """
-    with _copy(home) as database:
-        rows = database.execute(
-            "WITH RECURSIVE line(id) AS (VALUES(?) UNION SELECT s.id FROM sessions s JOIN line"
-            " ON s.parent_session_id = line.id WHERE s.source != 'subagent' AND s.id NOT LIKE 'bg~_%' ESCAPE '~')"
-            " SELECT id FROM line",
-            (session_id,),
-        )
-        return {str(row[0]) for row in rows} - {session_id}
-
-
 def latest_session(home: Path | Copied) -> str | None:
     """Return the newest conversation of a person's or ours in the profile. Raises DatabaseUnreadable."""
     with _copy(home) as database:

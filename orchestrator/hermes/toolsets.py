@@ -38,7 +38,7 @@ def check_toolsets(
     doubtful = [name for name in dict.fromkeys(names) if named and name not in named and name not in also]
     if not doubtful:
         return
-    known = named | _registered(install) | frozenset(also)
+    known = known_toolsets(install) | frozenset(also)
     wrong = [name for name in doubtful if name not in known]
     if wrong:
         raise UsageError(

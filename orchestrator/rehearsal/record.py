@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any
 
 from orchestrator.errors import NotReady
-from orchestrator.rehearsal.script import text_of, users
+from orchestrator.rehearsal.script import text_of
 
 KEPT = 2000
 """Requests that are remembered."""
@@ -134,11 +134,6 @@ class Record:
             self._kept.clear()
             self._newest.clear()
             self._count = 0
-
-
-def user_texts(request: Request) -> list[str]:
-    """Return the texts of a request's user messages, oldest first."""
-    return [text for _, text in users(request.messages)][::-1]
 
 
 def as_json(request: Request) -> dict[str, Any]:

@@ -12,7 +12,6 @@ import pytest
 from orchestrator.hermes.database import (
     DatabaseUnreadable,
     Found,
-    descendants,
     find_user_message,
     last_row_role,
     latest_session,
@@ -57,8 +56,6 @@ def test_a_message_is_found_by_its_exact_text(home: Path) -> None:
 def test_sessions_and_their_line(home: Path) -> None:
     assert session_exists(home, "one")
     assert not session_exists(home, "none")
-    assert descendants(home, "one") == {"two", "three"}
-    assert descendants(home, "none") == set()
     assert latest_session(home) == "three"
 
 

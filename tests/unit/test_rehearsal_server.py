@@ -19,11 +19,17 @@ from typing import Any
 import pytest
 
 from orchestrator.errors import NotReady
-from orchestrator.rehearsal.record import KEPT, Record, user_texts
+from orchestrator.rehearsal.record import KEPT, Record, Request
+from orchestrator.rehearsal.script import users
 from orchestrator.rehearsal.server import RehearsalServer
 from tests.until import until
 
 TOOLS = {"reasoning": "let me see", "text": "two", "tools": [{"name": "terminal", "args": {"a": "é"}}] * 2}
+
+
+def user_texts(request: Request) -> list[str]:
+    """Return the texts of a request's user messages, oldest first."""
+    return [text for _, text in users(request.messages)][::-1]
 
 
 @pytest.fixture

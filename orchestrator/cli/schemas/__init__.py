@@ -10,10 +10,10 @@ from typing import Any
 
 from orchestrator.cli.schemas.shape import Schema
 from orchestrator.cli.schemas.surroundings import SURROUNDINGS
-from orchestrator.cli.schemas.things import THINGS
 from orchestrator.cli.schemas.workers import WORKERS
+from orchestrator.cli.schemas.workplace import WORKPLACE
 
-SCHEMAS = (*WORKERS, *THINGS, *SURROUNDINGS)
+SCHEMAS = (*WORKERS, *WORKPLACE, *SURROUNDINGS)
 
 
 def schema_of(verb: str) -> Schema:

@@ -19,7 +19,7 @@ _FAREWELL = """
 {p}worktree.aside            string        the folder that they are in, "" if there are none
 """
 
-THINGS = (
+WORKPLACE = (
     Schema(
         ("role ls",),
         fields(
