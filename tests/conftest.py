@@ -14,9 +14,10 @@ KEPT = {"HERMUX_HERMES"}
 for name in [name for name in os.environ if name.startswith(PREFIXES) and name not in KEPT]:
     del os.environ[name]
 
-# a shell's `&` starts its commands with SIGINT ignored, and whatever the tests start would inherit that
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# a shell's `&` starts its commands with SIGINT ignored, nohup with SIGHUP: whatever the tests start would inherit it
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 
 # two cores shared by several pytest workers: a slow example is no bug, and every run tries others
 settings.register_profile("hermux", deadline=None, database=None, print_blob=True)

@@ -204,7 +204,7 @@ def test_events_are_told_in_words(told: Told) -> None:
     line = next(line for line in text.split("\n") if "post_api_request" in line)
     assert " in=" in line and " out=" in line
     began = turns(told.box)[8]["began"]
-    later = told.box.out("events", "w", "--since", f"{began:.6f}").split("\n")
+    later = told.box.out("events", "w", "--since", str(began)).split("\n")
     assert "pre_llm_call" in later[0] and "[hermux] Your process" in later[0]
     done = told.box.run("events", "w", "--since", "yesterday")
     assert done.returncode == 2 and "→" in done.stderr
