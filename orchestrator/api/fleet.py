@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.api import ready
@@ -173,12 +173,6 @@ class Fleet:
 
         found = inbox.find(self.paths, message_id)
         return (found.place, found.data) if found else ("", {})
-
-    def follow_journal(self) -> Iterator[dict[str, Any]]:
-        """Yield the journal's lines as they come, for ever."""
-        from orchestrator.api.lines import follow
-
-        return follow(self.paths.journal)
 
     def unsend(self, message_id: str) -> Found:
         """Take a queued message back; raises UsageError when it no longer waits."""

@@ -90,12 +90,6 @@ class Worker:
             for place, each in waiting
         ]
 
-    def follow_events(self) -> Iterator[dict[str, Any]]:
-        """Yield the plugin's lines as they come, for ever."""
-        from orchestrator.api.lines import follow
-
-        return follow(self.paths.events)
-
     def interrupt(self, *, sender: str = "api") -> str:
         """Ask for the running turn to be stopped; returns the message id."""
         from orchestrator.fleet.message import MessageKind
@@ -169,20 +163,37 @@ class Worker:
 
         return list(read_transcript(self.fleet, self.name, last=last).documents())
 
-    def events(self, *, since: float = 0.0) -> Iterator[dict[str, Any]]:
-        """Yield the lines that the plugin wrote, oldest first; `since` is seconds since the epoch."""
-        from orchestrator.api.lines import event_lines
+    def events(
+        self, *, since: float = 0.0, tail: int | None = None, follow: bool = False
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the lines that the plugin wrote, oldest first; `since` is seconds since the epoch.
 
-        return event_lines(self.paths, since=since)
+        With `tail` only the last so many of those on disk; with `follow` those that come too, for ever.
+        """
+        from orchestrator.api.lines import lines
 
-    def log(self, *, since: float = 0.0) -> Iterator[dict[str, Any]]:
-        """Yield the journal's lines about this worker, oldest first."""
-        from orchestrator.store import journal
+        return lines(
+            self.paths.events,
+            clock="t",
+            keep=lambda line: line.get("event") != "feed",
+            since=since,
+            tail=tail,
+            follow=follow,
+        )
 
-        return (
-            line
-            for line in journal.read(self.fleet.paths.journal, since=since)
-            if line.get("worker") == self.name
+    def log(
+        self, *, since: float = 0.0, tail: int | None = None, follow: bool = False
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the journal's lines about this worker, oldest first; `since`, `tail`, `follow` as in events."""
+        from orchestrator.api.lines import lines
+
+        return lines(
+            self.fleet.paths.journal,
+            clock="time",
+            keep=lambda line: line.get("worker") == self.name,
+            since=since,
+            tail=tail,
+            follow=follow,
         )
 
     def start(self, *, wait: bool = True, say: Say = quiet) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -51,15 +50,11 @@ def logs(
         raise UsageError(
             "--previous goes with --tail and --json only", hint=f"hermux logs {worker} --previous"
         )
-    opened = open_fleet(fleet)
-    one = opened.worker(worker)
+    one = open_fleet(fleet).worker(worker)
     if previous:
         _previous(one, BEFORE if tail is None else tail, json)
         return
-    _print(one.log(since=parse_since(since)), _journal_line, tail=tail, json=json)
-    if follow:
-        new = (line for line in opened.follow_journal() if line.get("worker") == one.name)
-        _print(new, _journal_line, tail=None, json=json)
+    _print(one.log(since=parse_since(since), tail=tail, follow=follow), _journal_line, json=json)
 
 
 def events(
@@ -72,15 +67,11 @@ def events(
 ) -> None:
     """Print what the plugin inside Hermes reported: turns, requests, tools, approvals, errors."""
     one = open_fleet(fleet).worker(worker)
-    _print(one.events(since=parse_since(since)), _event_line, tail=tail, json=json)
-    if follow:
-        _print(one.follow_events(), _event_line, tail=None, json=json)
+    _print(one.events(since=parse_since(since), tail=tail, follow=follow), _event_line, json=json)
 
 
-def _print(
-    lines: Iterable[dict[str, Any]], shown: Callable[[dict[str, Any]], str], *, tail: int | None, json: bool
-) -> None:
-    for line in lines if tail is None else deque(lines, maxlen=tail):
+def _print(lines: Iterable[dict[str, Any]], shown: Callable[[dict[str, Any]], str], *, json: bool) -> None:
+    for line in lines:
         if json:
             out_json_line(line)
         else:
