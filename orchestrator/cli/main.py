@@ -112,7 +112,8 @@ def _run(words: list[str]) -> int:
     try:
         code = app(words, prog_name="hermux", standalone_mode=False)
     except TyperException as error:
-        raise UsageError(_sentence(error.format_message()), hint=_help(words)) from error
+        said = _sentence(error.format_message())
+        raise UsageError(said, hint=_dash(words, said) or _help(words)) from error
     except typer.Abort:
         return INTERRUPTED
     return code if isinstance(code, int) else 0
@@ -156,6 +157,13 @@ def _unknown(word: str) -> UsageError:
 def _sentence(text: str) -> str:
     line = " ".join(text.split()).rstrip(".")
     return line[:1].lower() + line[1:]
+
+
+def _dash(words: list[str], said: str) -> str:
+    """Return what to type where a text that begins with a dash was taken for a flag, else ""."""
+    if words[0] not in ("send", "ask", "answer") or not said.startswith("no such option"):
+        return ""
+    return f'a text that begins with a dash goes after "--": hermux {words[0]} W -- TEXT'
 
 
 def _help(words: list[str]) -> str:

@@ -52,6 +52,7 @@ def hermux(*words: str) -> int:
         ("lss", 2, "did you mean: hermux ls"),
         ("ls --size 3", 2, "no such option: --size"),
         ("peek coder-1 --verbose", 2, "no such option"),
+        ("send coder-1 -x", 2, "hermux send W -- TEXT"),
         ("ls extra", 2, "unexpected extra argument"),
         ("ls -F Bad", 2, "'Bad' is no fleet name"),
         ("ask", 2, "missing argument"),
