@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 
 from orchestrator.fleet import people
 from orchestrator.fleet.action import Look
 from orchestrator.fleet.pen import Pen
 from orchestrator.fleet.worker import Glance, Phase, PromptKind, Worker
 
-LOOK_BUSY, LOOK_PAINTED, LOOK_IDLE = 0.1, 1.0, 30.0
+LOOK_BUSY, LOOK_PAINTED = 0.1, 1.0
+NEVER = inf
+"""What an idle worker's screen costs: tmux says when something was painted (`window_activity`)."""
+PATIENT = 1.0
 
 
 def next_look(fleet: Mapping[str, Worker], now: float) -> float:
     """Return the seconds until something may be due without an observation: 0.05 to 1."""
-    soon = 1.0
-    for worker in fleet.values():
-        unsure = in_doubt_about_turn(worker) or people.unseen(worker)
-        starting = worker.phase is Phase.STARTING and not worker.setting_up
-        if worker.op is not None or starting or unsure:
-            soon = min(soon, LOOK_BUSY)
-        elif worker.queue and worker.life is not None:
-            soon = min(soon, 0.3)
-        elif worker.phase in (Phase.BACKOFF, Phase.PENDING):
-            soon = min(soon, max(0.05, worker.not_before - now))
-    return soon
+    return min((patience(worker, now) for worker in fleet.values()), default=PATIENT)
+
+
+def patience(worker: Worker, now: float) -> float:
+    """Return the seconds until something may be due for this worker: 0.05, to 1 where nothing is going on."""
+    if worker.op is not None or in_doubt_about_turn(worker) or people.unseen(worker):
+        return LOOK_BUSY
+    if worker.phase is Phase.STARTING and not worker.setting_up:
+        return LOOK_BUSY
+    if worker.queue and worker.life is not None:
+        return 0.3
+    if worker.phase in (Phase.BACKOFF, Phase.PENDING):
+        return min(PATIENT, max(0.05, worker.not_before - now))
+    return PATIENT
 
 
 def plan_look(pen: Pen) -> None:
@@ -32,8 +39,8 @@ def plan_look(pen: Pen) -> None:
     worker = pen.worker
     if worker.life is None:
         return
-    since = pen.now - worker.glance.at if worker.glance else LOOK_IDLE
-    if since >= _look_after(worker):
+    since = pen.now - worker.glance.at if worker.glance else NEVER
+    if since < 0 or since >= _look_after(worker):  # less than none: the clock was put back
         pen.act(Look, "the screen is the witness here")
 
 
@@ -48,10 +55,13 @@ def _look_after(worker: Worker) -> float:
         return LOOK_BUSY
     if worker.op is not None:
         return LOOK_BUSY if worker.op.step not in ("term", "kill", "accepted") else LOOK_PAINTED
-    if worker.queue or glance.at - worker.steady_since < 0.3:
+    agreed = (
+        worker.talk.busy and glance.kind is PromptKind.BUSY
+    )  # events and screen: nothing is to be settled
+    if worker.queue or (glance.at - worker.steady_since < 0.3 and not agreed):
         return 0.3
     unseen = worker.painted >= int(glance.at) or worker.talk.heard > glance.at
-    return LOOK_PAINTED if unseen or _waits(glance) or worker.phase is Phase.HELD else LOOK_IDLE
+    return LOOK_PAINTED if unseen or _waits(glance) or worker.phase is Phase.HELD else NEVER
 
 
 def _waits(glance: Glance) -> bool:
