@@ -97,10 +97,14 @@ class World:
     deaf: int = 0
     """So many Enters are swallowed."""
     plugin: bool = True
+    unfinished: bool = False
+    """The last life ended in the middle of a turn that its database knows of."""
 
-    def want(self, want: Want = Want.RUN, generation: int = 1, renew: int = 0) -> None:
+    def want(
+        self, want: Want = Want.RUN, generation: int = 1, renew: int = 0, *, drain: bool = False
+    ) -> None:
         """Edit what is desired."""
-        self.seen.append(DesiredSeen({NAME: Wanted(spec(), want, generation, 10.0, renew)}))
+        self.seen.append(DesiredSeen({NAME: Wanted(spec(), want, generation, 10.0, renew, drain=drain)}))
 
     @property
     def worker(self) -> Worker:
@@ -145,6 +149,7 @@ class World:
         """Kill Hermes."""
         if self.hermes is None:
             return
+        self.unfinished = bool(self.hermes.asked and self.hermes.stored)
         self.hermes = None
         self.seen.append(
             Gone(NAME, self.worker.attempt, Outcome(OutcomeKind.SIGNALLED, number), "last words")
@@ -271,7 +276,7 @@ class World:
         if self.deaf:
             self.deaf -= 1
         elif hermes.prompt == "/exit":
-            self.hermes = None
+            self.hermes, self.unfinished = None, False
             self.seen.append(Gone(NAME, self.worker.attempt, Outcome(OutcomeKind.EXITED)))
         elif hermes.prompt and not hermes.asked:
             self.turns += 1
@@ -283,4 +288,4 @@ class World:
     def _autopsy(self, action: act.Autopsy) -> Observation:
         stored = {f.message: s for f in action.flights for s, t in self.db if t == self.texts[f.message]}
         session = action.session or next(iter(stored.values()), "")
-        return Autopsied(NAME, action.token, stored, session=session)
+        return Autopsied(NAME, action.token, stored, session=session, unfinished=self.unfinished)
