@@ -67,6 +67,16 @@ class Nudge(_Act):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HandOver(_Act):
+    """Queue the message that tells a new conversation what the worker was doing; answered with `Acted`.
+
+    Its id is `message`, so doing it twice does no harm.
+    """
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Signal(_Act):
     """Signal Hermes (the child of the launch script), and the launch script's whole tree for KILL."""
 
@@ -119,6 +129,7 @@ Action = (
     | Press
     | MoveMessage
     | Nudge
+    | HandOver
     | Signal
     | Sweep
     | Autopsy

@@ -6,7 +6,7 @@ import signal
 from dataclasses import replace
 from zlib import crc32
 
-from orchestrator.fleet import deliver, orders, people, stopping
+from orchestrator.fleet import deliver, handover, orders, people, stopping
 from orchestrator.fleet.action import (
     Autopsy,
     CloseSession,
@@ -15,6 +15,7 @@ from orchestrator.fleet.action import (
     Sweep,
 )
 from orchestrator.fleet.observation import Autopsied, Gone, Launched, LaunchFailed, SettingUp, Swept
+from orchestrator.fleet.outcome import Then, consequence, told_apart
 from orchestrator.fleet.pen import Pen
 from orchestrator.fleet.spec import RestartPolicy
 from orchestrator.fleet.talk import Talk, TurnOutcome
@@ -47,11 +48,12 @@ def launch(pen: Pen, reason: str) -> None:
     """Begin the next attempt, in the worker's own conversation where there is one."""
     worker = pen.worker
     pen.room.take(worker.name)
-    pen.set(attempt=worker.attempt + 1, resume=worker.session, phase=Phase.STARTING, why=reason)
+    session = handover.launched_into(pen)
+    pen.set(attempt=worker.attempt + 1, resume=session, phase=Phase.STARTING, why=reason)
     pen.begin(OpKind.RECOVER, "launch", LAUNCH_WITHIN)
-    token = pen.act(Launch, reason, resume=worker.session)
+    token = pen.act(Launch, reason, resume=session)
     pen.change(token=token)
-    into = f"session {worker.session}" if worker.session else "a new conversation"
+    into = f"session {session}" if session else "a new conversation"
     pen.note(f"starting attempt {pen.worker.attempt} in {into}", reason, what="transition")
 
 
@@ -96,6 +98,8 @@ def launched(pen: Pen, seen: Launched) -> None:
         bells=0,
         bell_at=0.0,
     )
+    if seen.anew:
+        handover.lost(pen, seen.anew)
     if pen.worker.op is not None and pen.worker.op.kind is OpKind.RECOVER:
         pen.end()
 
@@ -136,16 +140,33 @@ def gone(pen: Pen, seen: Gone) -> None:
     pen.shelve()
     talk = replace(worker.talk, busy=False, children=(), owed=False, error=None, doing="")
     pen.set(life=None, talk=talk, glance=None, nudge=False, setting_up=False)
-    pen.note(f"attempt {worker.attempt} ended: {seen.outcome}", "its process is gone", what="transition")
+    outcome = told_apart(seen.outcome, worker)
+    pen.set(ended_by=str(outcome))
+    pen.note(f"attempt {worker.attempt} ended: {outcome}", "its process is gone", what="transition")
     if stopping or worker.want is not Want.RUN:
         pen.set(phase=Phase.STOPPING)
         pen.begin(OpKind.STOP, "sweep", SETTLE_WITHIN)
     else:
         pen.set(nudge=busy and worker.spec.nudge, cut_off=cut_off)
-        outcome = seen.outcome if started else _never_ready(seen)
-        _count_crash(pen, outcome, seen.last_words)
+        _ended(pen, outcome if started or outcome.kind is OutcomeKind.LEFT else _never_ready(seen), seen)
         pen.begin(OpKind.RECOVER, "sweep", SETTLE_WITHIN)
     _sweep(pen, signal.SIGTERM, 0)
+
+
+def _ended(pen: Pen, outcome: Outcome, seen: Gone) -> None:
+    """Decide what follows from an end that nobody asked for."""
+    then, why = consequence(pen.worker.spec.restart, outcome)
+    match then:
+        case Then.STOP:
+            pen.set(phase=Phase.BACKOFF, left=why, why=why, nudge=False)
+        case Then.HOLD:
+            pen.set(phase=Phase.BACKOFF, hold=_with_words(why, seen.last_words), why=why)
+        case Then.RESTART:
+            _count_crash(pen, outcome, seen.last_words)
+
+
+def _with_words(why: str, last_words: str) -> str:
+    return f"{why}; last words: {last_words}" if last_words else why
 
 
 def _cut_off(worker: Worker, now: float) -> bool:
@@ -173,8 +194,8 @@ def _count_crash(pen: Pen, outcome: Outcome, last_words: str) -> None:
     wait = backoff(policy, len(crashes), f"{worker.name}/{worker.attempt}")
     pen.set(crashes=crashes, not_before=pen.now + wait, phase=Phase.BACKOFF, why=f"{outcome}")
     if len(crashes) > policy.max_restarts:
-        words = f"; last words: {last_words}" if last_words else ""
-        pen.set(hold=f"crash loop: {len(crashes)} deaths in {policy.period:.0f} s, the last {outcome}{words}")
+        why = f"crash loop: {len(crashes)} deaths in {policy.period:.0f} s, the last {outcome}"
+        pen.set(hold=_with_words(why, last_words))
     elif outcome.kind is OutcomeKind.FAILED_TO_START and outcome.why.startswith(HOPELESS):
         pen.set(hold=outcome.why)
 
@@ -222,6 +243,10 @@ def _settled(pen: Pen, op: Operation) -> None:
         pen.act(CloseSession, "the worker is stopped")
         pen.set(phase=Phase.STOPPED, why="stopped on request", hold="", pause="")
         pen.note("stopped", "nothing of it runs any more", what="transition")
+    elif pen.worker.left:
+        pen.act(CloseSession, pen.worker.left)
+        pen.set(phase=Phase.STOPPED, why=f"{pen.worker.left}: hermux start {pen.worker.name}", pause="")
+        pen.note("stopped", pen.worker.left, what="transition")
     else:
         start_when_due(pen)
 
@@ -313,7 +338,7 @@ def became_ready(pen: Pen) -> None:
     pen.set(phase=Phase.UP, why="", hold="")
     witness = "plugin and prompt line" if worker.talk.plugin else "prompt line alone: the plugin is silent"
     pen.note(f"up after {took:.1f} s", witness, witness="screen", what="transition")
-    if worker.nudge:
+    if worker.nudge and not handover.untold(worker):
         pen.act(Nudge, "the crash interrupted a turn")
 
 

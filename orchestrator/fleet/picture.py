@@ -95,7 +95,7 @@ def picture(worker: Worker) -> dict[str, Any]:
         "endpoint": asdict(worker.spec.endpoint),
         "fallback": [each.model for each in worker.spec.fallback],
         "model": worker.talk.model,
-        "want": str(worker.want),
+        "want": "stopped" if worker.left else str(worker.want),
         "generation": worker.generation,
         "phase": str(worker.phase),
         "why": worker.hold or worker.pause or worker.why or shut,
@@ -117,6 +117,8 @@ def picture(worker: Worker) -> dict[str, Any]:
         "session": worker.session,
         "attempt": worker.attempt,
         "restarts": worker.restarts,
+        "ended_by": worker.ended_by,
+        "anew": asdict(worker.anew) if worker.anew else None,
         "pid": worker.life.pid if worker.life else 0,
         "pane": worker.life.pane if worker.life else "",
         "operation": None

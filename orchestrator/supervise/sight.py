@@ -22,7 +22,7 @@ from orchestrator.fleet.observation import (
 from orchestrator.fleet.worker import Glance, Head, Outcome, OutcomeKind, Phase, PromptKind, Worker
 from orchestrator.hermes.feed import LIMIT, Feed, rotate
 from orchestrator.hermes.launch import read_exit, setup_runs
-from orchestrator.hermes.prompt import read_prompt
+from orchestrator.hermes.prompt import read_prompt, session_lost
 from orchestrator.store import inbox
 from orchestrator.store.desired import load_desired
 from orchestrator.store.paths import FleetPaths
@@ -142,6 +142,9 @@ class Sight:
                 choices=prompt.choices,
                 background=prompt.background,
                 first_run=prompt.first_run,
+                lost=bool(worker.resume)
+                and worker.phase is Phase.STARTING
+                and session_lost(view.screen, worker.resume),
                 in_mode=view.in_mode,
                 left=prompt.left,
                 keyed=view.keyed,
