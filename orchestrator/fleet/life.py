@@ -33,6 +33,8 @@ LAUNCH_WITHIN = 30.0
 SETTLE_WITHIN = 15.0
 AUTOPSY_AGAIN = 1.0
 AUTOPSY_TRIES = 5
+OUT_OF_MEMORY_WAIT = 10.0
+"""Seconds before a worker that the kernel ended for want of memory is started again, so that there is some."""
 CUT_OFF = 5.0
 """Seconds between the interrupted end of a turn and the death that is taken for its cause."""
 HOPELESS = ("no such directory", "the setup command failed")
@@ -192,6 +194,8 @@ def _count_crash(pen: Pen, outcome: Outcome, last_words: str) -> None:
     recent = () if up_for >= policy.healthy else worker.crashes
     crashes = (*(t for t in recent if pen.now - t <= policy.period), pen.now)
     wait = backoff(policy, len(crashes), f"{worker.name}/{worker.attempt}")
+    if outcome.kind is OutcomeKind.OUT_OF_MEMORY:
+        wait = max(wait, min(OUT_OF_MEMORY_WAIT, policy.backoff_cap))
     pen.set(crashes=crashes, not_before=pen.now + wait, phase=Phase.BACKOFF, why=f"{outcome}")
     if len(crashes) > policy.max_restarts:
         why = f"crash loop: {len(crashes)} deaths in {policy.period:.0f} s, the last {outcome}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from dataclasses import dataclass
 from enum import StrEnum
 
 from orchestrator.fleet.spec import Restart, RestartPolicy
@@ -35,3 +37,33 @@ def consequence(policy: RestartPolicy, outcome: Outcome) -> tuple[Then, str]:
     if policy.policy is Restart.TEMPORARY:
         return Then.HOLD, f"it ended ({outcome}), and its role says restart: temporary"
     return Then.RESTART, str(outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """What the kernel and the last measurement say of a process that was killed."""
+
+    kills: int = 0
+    """Processes that the kernel ended for want of memory since the counter was last read."""
+    said: str = ""
+    """The kernel log's line that names this very process."""
+    resident: int = 0
+    """Bytes that it had when it was last measured, 0 = it was not."""
+    age: float = 0.0
+    """Seconds between that and its death."""
+
+
+def unforeseen(outcome: Outcome) -> bool:
+    """Whether it may be the kernel's doing: a KILL, or an end that nobody saw."""
+    if outcome.kind is OutcomeKind.SIGNALLED:
+        return outcome.number == signal.SIGKILL
+    return outcome.kind is OutcomeKind.UNKNOWN
+
+
+def for_memory(outcome: Outcome, traces: Traces) -> Outcome:
+    """Return `out_of_memory`, with the figures, where the kernel's own killer was at work just then."""
+    if not unforeseen(outcome) or not (traces.kills or traces.said):
+        return outcome
+    had = f"it had {traces.resident / 1e6:.0f} MB {traces.age:.0f} s before" if traces.resident else ""
+    said = traces.said or f"the kernel ended {traces.kills} for want of memory just then"
+    return Outcome(OutcomeKind.OUT_OF_MEMORY, signal.SIGKILL, "; ".join(filter(None, [said, had])))

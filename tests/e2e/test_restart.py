@@ -8,7 +8,9 @@ from tests.e2e.play import conversation, said, script, shell, user_texts
 from tests.e2e.sandbox import Sandbox
 from tests.until import until
 
-OVERFLOW = "This model's maximum context length is 131072 tokens. However, your messages resulted in 200001 tokens."
+OVERFLOW = (
+    "This model's maximum context length is 131072 tokens. However, your messages resulted in 200001 tokens."
+)
 
 
 def again(box: Sandbox, worker: str, attempt: int) -> dict[str, object]:
