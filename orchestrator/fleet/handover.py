@@ -59,6 +59,8 @@ def turn_ended(pen: Pen, last: LastTurn) -> None:
         pen.set(anew=replace(anew, worked=True))
     if last.outcome is not TurnOutcome.FAILED or last.kind is not FailedKind.CONTEXT:
         return
+    if pen.worker.phase is not Phase.UP:
+        return
     if anew is not None and not anew.worked:
         pen.set(pause=f"context: a new conversation is too long as well: {last.error}")
         pen.note("takes no more messages", pen.worker.pause, witness="event")
