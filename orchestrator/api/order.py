@@ -177,7 +177,8 @@ def specs(
                 rows=order.rows,
                 hermes=str(hermes),
                 hermes_root=str(hermes_root),
-                nudge=role.nudge,
+                nudge=bool(role.nudge),
+                nudge_text=role.nudge if isinstance(role.nudge, str) else "",
                 restart=role.restart,
             )
         )

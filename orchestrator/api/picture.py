@@ -86,11 +86,18 @@ def merged(wanted: dict[str, Any], seen: dict[str, Any] | None) -> dict[str, Any
     shown |= seen or {}
     stops = wanted.get("want") == "stopped"
     return shown | {
-        "want": wanted.get("want", "run"),
+        "want": _want(wanted, seen or {}),
         "draining": bool(stops and wanted.get("drain") and shown.get("pid")),
         "wanted_generation": wanted.get("generation", 1),
         "renew": wanted.get("renew", 0),
     }
+
+
+def _want(wanted: dict[str, Any], seen: dict[str, Any]) -> str:
+    """Return what is wanted: `stopped` too where a person ended a worker in its pane, until it is started."""
+    want = str(wanted.get("want", "run"))
+    same = seen.get("generation") == wanted.get("generation", 1)
+    return str(seen.get("want") or want) if same and want == "run" else want
 
 
 OWN = ("wanted_generation", "renew", "memory")

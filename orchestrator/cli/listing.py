@@ -114,7 +114,7 @@ def row(name: str, worker: dict[str, Any]) -> list[str]:
         name,
         str(worker.get("role", "")),
         state(worker),
-        cut(one_line("; ".join(filter(None, [switched(worker), doing(worker)]))), LONGEST),
+        cut(one_line("; ".join(filter(None, [anew(worker), switched(worker), doing(worker)]))), LONGEST),
         str(worker.get("restarts") or ""),
         short(total) if total else "",
         branch_of(str(worker.get("cwd", ""))),
@@ -146,6 +146,11 @@ def switched(worker: dict[str, Any]) -> str:
     if not model or not own or model == own:
         return ""
     return f"on its fallback {model}" if model in (worker.get("fallback") or ()) else f"on the model {model}"
+
+
+def anew(worker: dict[str, Any]) -> str:
+    """Return that a worker goes on in a new conversation, "" if it does not."""
+    return "NEW CONVERSATION" if worker.get("anew") else ""
 
 
 def doing(worker: dict[str, Any]) -> str:

@@ -82,6 +82,8 @@ def _head(one: Worker, worker: dict[str, Any], picture: Picture) -> list[str]:
         "takes messages": _intake(worker),
         "wanted": str(worker.get("want", "")),
         "attempt": f"{worker.get('attempt') or 0}, restarted {worker.get('restarts') or 0} times, pid {worker.get('pid') or 'none'}",
+        "last end": one_line(worker.get("ended_by")),
+        "new talk": _anew(worker.get("anew")),
         "step": _operation(worker.get("operation")),
         "session": str(worker.get("session") or ""),
         "model": _model(worker.get("endpoint") or {}),
@@ -91,6 +93,15 @@ def _head(one: Worker, worker: dict[str, Any], picture: Picture) -> list[str]:
         "picture": picture.warning or f"{picture.age:.1f} s old",
     }
     return [*lines, *(f"  {key + ':':<16}{value}" for key, value in facts.items() if value)]
+
+
+def _anew(anew: dict[str, Any] | None) -> str:
+    if not anew:
+        return ""
+    told = (
+        "it was told what it was doing" if anew.get("told") else "it has not been told yet what it was doing"
+    )
+    return f"A NEW CONVERSATION, since {one_line(anew.get('why'))}; {told}"
 
 
 def _intake(worker: dict[str, Any]) -> str:

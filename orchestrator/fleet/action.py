@@ -63,7 +63,22 @@ class MoveMessage(_Act):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nudge(_Act):
-    """Queue the message that tells a worker to go on, under an id fixed by the attempt."""
+    """Queue the message that tells a worker to go on; answered with `Acted`.
+
+    Its id is `message`, so doing it twice does no harm.
+    """
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandOver(_Act):
+    """Queue the message that tells a new conversation what the worker was doing; answered with `Acted`.
+
+    Its id is `message`, so doing it twice does no harm.
+    """
+
+    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +134,7 @@ Action = (
     | Press
     | MoveMessage
     | Nudge
+    | HandOver
     | Signal
     | Sweep
     | Autopsy

@@ -13,6 +13,9 @@ BOOT_LATE = 120.0
 SETUP_LATE = 1800.0
 """Seconds after which a setup command that still runs is an alert."""
 
+ANEW_TOLD = 3600.0
+"""Seconds that a new conversation in place of an old one is an alert; `ls` says it until a person acts."""
+
 
 def alerts(workers: Iterable[Worker], now: float) -> list[dict[str, Any]]:
     """Return `{text, since}` for whatever needs a look; `since` is when the worker's state began, epoch seconds."""
@@ -34,6 +37,8 @@ def _of_worker(worker: Worker, now: float) -> list[str]:
         found.append("the plugin is silent, it works on the screen alone")
     if late > BOOT_LATE:
         found.append(f"not ready after {late:.0f} s")
+    if worker.anew is not None and now - worker.anew.time < ANEW_TOLD:
+        found.append(f"goes on in a NEW CONVERSATION: {worker.anew.why}")
     if worker.phase is Phase.HELD or worker.pause:
         found.append(f"held: {worker.hold or worker.pause or worker.why}")
     return found

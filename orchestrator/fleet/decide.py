@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from orchestrator.fleet import answer, beside, deliver, draining, life, looking, people, stopping
+from orchestrator.fleet import answer, beside, deliver, draining, handover, life, looking, people, stopping
 from orchestrator.fleet.action import Action
 from orchestrator.fleet.admission import Host, Room, may_roll
 from orchestrator.fleet.events import Event, EventName
@@ -115,7 +115,7 @@ def _rewanted(pen: Pen, wanted: Wanted) -> None:
     if pen.worker.phase is Phase.STOPPED and wanted.want is not Want.RUN:
         pen.set(why=f"{wanted.want} on request")
     if anew and wanted.want is Want.RUN:
-        pen.set(crashes=(), hold="", pause="", not_before=0.0)
+        pen.set(crashes=(), hold="", pause="", left="", not_before=0.0, anew=handover.kept(pen.worker))
         if pen.worker.phase in (Phase.HELD, Phase.BACKOFF) and pen.worker.life is None:
             pen.set(phase=Phase.PENDING, why="asked for by a person")
 
@@ -136,6 +136,8 @@ def _absorb(pen: Pen, seen: Observation) -> None:
         case Acted():
             pen.set(moves=tuple(m for m in pen.worker.moves if m.token != seen.token))
             answer.acted(pen, seen)
+            handover.acted(pen, seen)
+            life.nudged(pen, seen)
             beside.acted(pen, seen)
         case Launched():
             life.launched(pen, seen)
@@ -187,6 +189,7 @@ def _turn_ended(pen: Pen) -> None:
         pen.note("takes no more messages", pen.worker.pause, witness="event")
     elif last.outcome is TurnOutcome.OK and pen.worker.pause:
         pen.set(pause="")
+    handover.turn_ended(pen, last)
 
 
 def _glanced(pen: Pen, seen: Glanced) -> None:
@@ -246,6 +249,8 @@ def _plan_live(pen: Pen) -> None:
     if pen.worker.phase in (Phase.UP, Phase.HELD):
         people.announce(pen)
         beside.make_way(pen)
+        if handover.plan(pen) or life.nudge(pen):
+            return
         head = deliver.next_head(pen.worker, activity(pen.worker)[0], pen.now)
         if head is not None:
             deliver.begin(pen, head)
@@ -270,6 +275,9 @@ def _plan_boot(pen: Pen) -> None:
         return
     shown = glance.kind not in (PromptKind.UNKNOWN, PromptKind.GONE) and not glance.first_run
     if shown and (worker.talk.plugin or worker.steady()):
+        if glance.lost and worker.resume:
+            handover.begin(pen, f"session {worker.resume} is not in its database any more")
+            return
         life.became_ready(pen)
     elif glance.first_run and worker.phase is Phase.STARTING:
         pen.set(phase=Phase.HELD, why=f"a first-run question fills the pane: {glance.dialog[:120]}")
@@ -305,6 +313,8 @@ def _advance(pen: Pen) -> None:
 
 def _plan_dead(pen: Pen) -> None:
     worker = pen.worker
+    if worker.want is Want.RUN and worker.left and worker.phase is Phase.STOPPED:
+        return
     if worker.want is Want.RUN and worker.phase is not Phase.HELD:
         if pen.now < worker.not_before or life.waits_for_memory(pen):
             return

@@ -6,7 +6,7 @@ import signal
 from dataclasses import replace
 from zlib import crc32
 
-from orchestrator.fleet import deliver, draining, orders, people, stopping
+from orchestrator.fleet import deliver, draining, handover, orders, people, stopping
 from orchestrator.fleet.action import (
     Autopsy,
     CloseSession,
@@ -14,7 +14,8 @@ from orchestrator.fleet.action import (
     Nudge,
     Sweep,
 )
-from orchestrator.fleet.observation import Autopsied, Gone, Launched, LaunchFailed, SettingUp, Swept
+from orchestrator.fleet.observation import Acted, Autopsied, Gone, Launched, LaunchFailed, SettingUp, Swept
+from orchestrator.fleet.outcome import Then, consequence, told_apart
 from orchestrator.fleet.pen import Pen
 from orchestrator.fleet.spec import RestartPolicy
 from orchestrator.fleet.talk import Talk, TurnOutcome
@@ -32,6 +33,8 @@ LAUNCH_WITHIN = 30.0
 SETTLE_WITHIN = 15.0
 AUTOPSY_AGAIN = 1.0
 AUTOPSY_TRIES = 5
+OUT_OF_MEMORY_WAIT = 10.0
+"""Seconds before a worker that the kernel ended for want of memory is started again, so that there is some."""
 CUT_OFF = 5.0
 """Seconds between the interrupted end of a turn and the death that is taken for its cause."""
 HOPELESS = ("no such directory", "the setup command failed")
@@ -47,11 +50,12 @@ def launch(pen: Pen, reason: str) -> None:
     """Begin the next attempt, in the worker's own conversation where there is one."""
     worker = pen.worker
     pen.room.take(worker.name)
-    pen.set(attempt=worker.attempt + 1, resume=worker.session, phase=Phase.STARTING, why=reason)
+    session = handover.launched_into(pen)
+    pen.set(attempt=worker.attempt + 1, resume=session, phase=Phase.STARTING, why=reason)
     pen.begin(OpKind.RECOVER, "launch", LAUNCH_WITHIN)
-    token = pen.act(Launch, reason, resume=worker.session)
+    token = pen.act(Launch, reason, resume=session)
     pen.change(token=token)
-    into = f"session {worker.session}" if worker.session else "a new conversation"
+    into = f"session {session}" if session else "a new conversation"
     pen.note(f"starting attempt {pen.worker.attempt} in {into}", reason, what="transition")
 
 
@@ -96,6 +100,8 @@ def launched(pen: Pen, seen: Launched) -> None:
         bells=0,
         bell_at=0.0,
     )
+    if seen.anew:
+        handover.lost(pen, seen.anew)
     if pen.worker.op is not None and pen.worker.op.kind is OpKind.RECOVER:
         pen.end()
 
@@ -136,7 +142,9 @@ def gone(pen: Pen, seen: Gone) -> None:
     pen.shelve()
     talk = replace(worker.talk, busy=False, children=(), owed=False, error=None, doing="")
     pen.set(life=None, talk=talk, glance=None, nudge=False, setting_up=False)
-    pen.note(f"attempt {worker.attempt} ended: {seen.outcome}", "its process is gone", what="transition")
+    outcome = told_apart(seen.outcome, worker)
+    pen.set(ended_by=str(outcome))
+    pen.note(f"attempt {worker.attempt} ended: {outcome}", "its process is gone", what="transition")
     if stopping or worker.want is not Want.RUN:
         if draining.keeps_turn(worker):
             cut = (busy and worker.spec.nudge) or (worker.nudge and not started)
@@ -145,10 +153,25 @@ def gone(pen: Pen, seen: Gone) -> None:
         pen.begin(OpKind.STOP, "sweep", SETTLE_WITHIN)
     else:
         pen.set(nudge=busy and worker.spec.nudge, cut_off=cut_off)
-        outcome = seen.outcome if started else _never_ready(seen)
-        _count_crash(pen, outcome, seen.last_words)
+        _ended(pen, outcome if started or outcome.kind is OutcomeKind.LEFT else _never_ready(seen), seen)
         pen.begin(OpKind.RECOVER, "sweep", SETTLE_WITHIN)
     _sweep(pen, signal.SIGTERM, 0)
+
+
+def _ended(pen: Pen, outcome: Outcome, seen: Gone) -> None:
+    """Decide what follows from an end that nobody asked for."""
+    then, why = consequence(pen.worker.spec.restart, outcome)
+    match then:
+        case Then.STOP:
+            pen.set(phase=Phase.BACKOFF, left=why, why=why, nudge=False)
+        case Then.HOLD:
+            pen.set(phase=Phase.BACKOFF, hold=_with_words(why, seen.last_words), why=why)
+        case Then.RESTART:
+            _count_crash(pen, outcome, seen.last_words)
+
+
+def _with_words(why: str, last_words: str) -> str:
+    return f"{why}; last words: {last_words}" if last_words else why
 
 
 def _cut_off(worker: Worker, now: float) -> bool:
@@ -174,10 +197,12 @@ def _count_crash(pen: Pen, outcome: Outcome, last_words: str) -> None:
     recent = () if up_for >= policy.healthy else worker.crashes
     crashes = (*(t for t in recent if pen.now - t <= policy.period), pen.now)
     wait = backoff(policy, len(crashes), f"{worker.name}/{worker.attempt}")
+    if outcome.kind is OutcomeKind.OUT_OF_MEMORY:
+        wait = max(wait, min(OUT_OF_MEMORY_WAIT, policy.backoff_cap))
     pen.set(crashes=crashes, not_before=pen.now + wait, phase=Phase.BACKOFF, why=f"{outcome}")
     if len(crashes) > policy.max_restarts:
-        words = f"; last words: {last_words}" if last_words else ""
-        pen.set(hold=f"crash loop: {len(crashes)} deaths in {policy.period:.0f} s, the last {outcome}{words}")
+        why = f"crash loop: {len(crashes)} deaths in {policy.period:.0f} s, the last {outcome}"
+        pen.set(hold=_with_words(why, last_words))
     elif outcome.kind is OutcomeKind.FAILED_TO_START and outcome.why.startswith(HOPELESS):
         pen.set(hold=outcome.why)
 
@@ -226,6 +251,10 @@ def _settled(pen: Pen, op: Operation) -> None:
         word = Want.PAUSED if pen.worker.want is Want.PAUSED else Want.STOPPED
         pen.set(phase=Phase.STOPPED, why=f"{word} on request", hold="", pause="")
         pen.note(str(word), "nothing of it runs any more", what="transition")
+    elif pen.worker.left:
+        pen.act(CloseSession, pen.worker.left)
+        pen.set(phase=Phase.STOPPED, why=f"{pen.worker.left}: hermux start {pen.worker.name}", pause="")
+        pen.note("stopped", pen.worker.left, what="transition")
     else:
         start_when_due(pen)
 
@@ -317,8 +346,27 @@ def became_ready(pen: Pen) -> None:
     pen.set(phase=Phase.UP, why="", hold="")
     witness = "plugin and prompt line" if worker.talk.plugin else "prompt line alone: the plugin is silent"
     pen.note(f"up after {took:.1f} s", witness, witness="screen", what="transition")
-    if worker.nudge:
-        pen.act(Nudge, "its last process was ended in the middle of a turn")
+
+
+def nudge(pen: Pen) -> bool:
+    """Queue what tells a worker to go on with a cut turn, before any other message, until it is known to be queued."""
+    worker = pen.worker
+    if not worker.nudge or not deliver.may_tell(worker, pen.now):
+        return worker.nudge
+    pen.set(told_at=pen.now)
+    pen.act(Nudge, "its last process was ended in the middle of a turn", message=_nudge_id(worker))
+    return True
+
+
+def nudged(pen: Pen, seen: Acted) -> None:
+    """Take the nudge for queued: it is the first of the queue."""
+    if pen.worker.nudge and seen.ok and seen.detail == _nudge_id(pen.worker):
+        pen.set(nudge=False, queue=deliver.led_by(seen.detail, pen.worker.queue))
+
+
+def _nudge_id(worker: Worker) -> str:
+    """Return the nudge's id: fixed by the attempt, and before all others in the inbox."""
+    return f"m-0-nudge-{worker.attempt:06d}"
 
 
 def forgotten(worker: Worker) -> bool:

@@ -38,6 +38,8 @@ class Launched:
     worker: str
     attempt: int
     life: Life
+    anew: str = ""
+    """Why it could not resume its session, and runs in a new conversation; "" = as was asked."""
 
 
 @dataclass(frozen=True, slots=True)

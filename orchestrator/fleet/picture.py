@@ -97,7 +97,7 @@ def picture(worker: Worker) -> dict[str, Any]:
         "endpoint": plain(worker.spec.endpoint),
         "fallback": [each.model for each in worker.spec.fallback],
         "model": worker.talk.model,
-        "want": str(worker.want),
+        "want": "stopped" if worker.left else str(worker.want),
         "draining": worker.draining and worker.life is not None,
         "generation": worker.generation,
         "phase": str(worker.phase),
@@ -120,6 +120,8 @@ def picture(worker: Worker) -> dict[str, Any]:
         "session": worker.session,
         "attempt": worker.attempt,
         "restarts": worker.restarts,
+        "ended_by": worker.ended_by,
+        "anew": plain(worker.anew) if worker.anew else None,
         "pid": worker.life.pid if worker.life else 0,
         "pane": worker.life.pane if worker.life else "",
         "operation": None

@@ -92,8 +92,8 @@ class Role:
     skills: Skills = field(default_factory=Skills)
     inherit: tuple[str, ...] = ()
     """What is copied from the user's own Hermes profile: skills, mcp, memories."""
-    nudge: bool = True
-    """Tell a worker that was interrupted by a crash to go on."""
+    nudge: bool | str = True
+    """Tell a worker that was interrupted by a crash to go on; a text = in these words."""
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     worktree: WorktreeFiles = field(default_factory=WorktreeFiles)
     source: str = ""

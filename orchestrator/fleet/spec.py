@@ -41,15 +41,27 @@ class Endpoint:
     What is not in it follows the fleet's endpoint (`endpoint set --roll`)."""
 
 
+class Restart(StrEnum):
+    """After which ends a worker is started again: the words of Erlang's supervisors."""
+
+    PERMANENT = "permanent"
+    """After any, also when a person ended it in its pane."""
+    TRANSIENT = "transient"
+    """After an abnormal one; when a person ended it, it is stopped."""
+    TEMPORARY = "temporary"
+    """After none; an abnormal one holds it."""
+
+
 @dataclass(frozen=True, slots=True)
 class RestartPolicy:
-    """How often a worker that crashed is started again.
+    """After which ends a worker is started again, and how often.
 
     `max_restarts` within `period` seconds, then `held`. Waits: 0 before the first restart, then
     `backoff` doubling to `backoff_cap`, times a jitter in [0.8, 1.2]; forgotten after `healthy`
     seconds up.
     """
 
+    policy: Restart = Restart.TRANSIENT
     max_restarts: int = 5
     period: float = 300.0
     backoff: float = 1.0
@@ -106,6 +118,8 @@ class WorkerSpec:
     """`$PORT`: unique among the workers of all fleets of this home, and kept; 0 = none."""
     nudge: bool = True
     """Tell a worker that was interrupted by a crash to go on."""
+    nudge_text: str = ""
+    """In these words; "" = hermux' own."""
     restart: RestartPolicy = field(default_factory=RestartPolicy)
 
 

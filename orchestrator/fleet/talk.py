@@ -16,6 +16,8 @@ class FailedKind(StrEnum):
     QUOTA = "quota"
     RATE_LIMIT = "rate_limit"
     NOT_FOUND = "not_found"
+    CONTEXT = "context"
+    """The conversation is too long for the model, and Hermes could not shorten it."""
     SERVER = "server"
     NO_ANSWER = "no_answer"
     CONNECTION = "connection"
@@ -60,6 +62,8 @@ class Talk:
     last: LastTurn | None = None
     cut: bool = False
     """A signal interrupted the last turn: Hermes 0.19 then asks the model with "received signal 15"."""
+    left: bool = False
+    """A person ended Hermes in its pane: /exit, Ctrl-C or Ctrl-D."""
     heard: float = 0.0
     """Time of the newest event."""
     offset: int = 0
@@ -75,6 +79,8 @@ def failed_kind(data: dict[str, Any]) -> FailedKind:
     words = f"{data.get('reason', '')} {data.get('error', '')}".lower()
     if status in (401, 403):
         return FailedKind.AUTH
+    if "context_overflow" in words or "payload_too_large" in words or "context_length_exceeded" in words:
+        return FailedKind.CONTEXT
     if status == 402 or (status == 429 and ("insufficient_quota" in words or "billing" in words)):
         return FailedKind.QUOTA
     if status == 429:
@@ -128,7 +134,8 @@ def _main(talk: Talk, event: Event) -> Talk:
         case EventName.TURN_END:
             return end_turn(talk, event.time, _outcome(event), turn=event.turn)
         case EventName.SESSION_RESET | EventName.SESSION_FINALIZE:
-            return replace(talk, busy=False, doing="", error=None)
+            left = event.name is EventName.SESSION_FINALIZE and event.data.get("by") == "person"
+            return replace(talk, busy=False, doing="", error=None, left=left)
         case _:
             return talk
 

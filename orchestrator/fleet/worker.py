@@ -47,6 +47,8 @@ class OutcomeKind(StrEnum):
 
     EXITED = "exited"
     SIGNALLED = "signalled"
+    LEFT = "left"
+    """A person ended Hermes in its pane."""
     OUT_OF_MEMORY = "out_of_memory"
     FAILED_TO_START = "failed_to_start"
     UNKNOWN = "unknown"
@@ -81,6 +83,8 @@ class Glance:
     choices: tuple[str, ...] = ()
     background: int = 0
     first_run: bool = False
+    lost: bool = False
+    """Hermes says that it does not find the session that it was to resume."""
     in_mode: bool = False
     """The pane is in copy mode."""
     left: int = -1
@@ -107,6 +111,20 @@ class Life:
     start: float
     """Start time of the process, seconds since the epoch: with the pid it identifies the process."""
     launched: float
+
+
+@dataclass(frozen=True, slots=True)
+class Anew:
+    """That the worker's conversation was lost or is used up, so that it goes on in a new one."""
+
+    why: str
+    time: float
+    attempt: int = 0
+    """The attempt that began the new conversation; 0 = it is still to come."""
+    told: bool = False
+    """The hand-over is queued: what the worker was doing, as its first message."""
+    worked: bool = False
+    """A turn of the new conversation ended well."""
 
 
 class OpKind(StrEnum):
@@ -264,8 +282,16 @@ class Worker:
     crashes: tuple[float, ...] = ()
     restarts: int = 0
     not_before: float = 0.0
+    told_at: float = 0.0
+    """When a text of our own (nudge, hand-over) was last to be queued: on a full disk it is tried again."""
     nudge: bool = False
     """The crash interrupted a turn: tell the worker to go on when it is ready."""
+    anew: Anew | None = None
+    """Until a person acts."""
+    left: str = ""
+    """Why it stays stopped although it is wanted, until a person starts it."""
+    ended_by: str = ""
+    """How the last attempt ended, "" while none has."""
     cut_off: bool = False
     """Hermes itself wrote an end of the turn that its death interrupted (TERM, HUP): none was reached."""
     tokens: int = 0

@@ -72,6 +72,32 @@ def session_exists(home: Path | Copied, session_id: str) -> bool:
         return database.execute("SELECT 1 FROM sessions WHERE id = ?", (session_id,)).fetchone() is not None
 
 
+HEADER = b"SQLite format 3\0"
+
+
+def cannot_resume(home: Path, session_id: str) -> str:
+    """Return why `--resume` is of no use, "" where nothing speaks against it; costs one read, so no row is looked for.
+
+    Hermes 0.19 starts with an empty conversation on a file that is no database, and keeps nothing from then on.
+    """
+    try:
+        with (home / FILE).open("rb") as stream:
+            found = stream.read(len(HEADER))
+    except FileNotFoundError:
+        return f"session {session_id} is gone: there is no {FILE} any more"
+    except OSError as error:
+        return f"session {session_id} cannot be read: {error.strerror or error}"
+    return "" if found == HEADER else f"session {session_id} cannot be read: {FILE} is damaged"
+
+
+def set_aside(home: Path, stamp: str) -> None:
+    """Move a damaged database out of Hermes' way; nothing is deleted. Raises OSError."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        path = home / (FILE + suffix)
+        if path.exists():
+            path.rename(home / f"{FILE}.damaged-{stamp}{suffix}")
+
+
 def latest_session(home: Path | Copied) -> str | None:
     """Return the newest conversation of a person's or ours in the profile. Raises DatabaseUnreadable."""
     with _copy(home) as database:

@@ -90,6 +90,12 @@ def read_prompt(screen: str, *, profile: str = "", cursor: tuple[int, int] | Non
     return _read(zone, kind, skip, cursor)
 
 
+def session_lost(screen: str, session: str) -> bool:
+    """Whether Hermes says at its start that it has no such session (0.19; 0.22 may show the text's key)."""
+    said = (f"Session not found: {session}", "cli.resume.session_not_found")
+    return any(line.strip().startswith(said) for line in screen.splitlines())
+
+
 def _without_zone(screen: str) -> Prompt:
     tail = [line.rstrip() for line in screen.split("\n") if line.strip()][-9:]
     if _FIRST_RUN.search("\n".join(tail[-4:])):

@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 import re
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import JsonSchemaValue
 
 NEVER = ("no", "never", "off", False)
-"""What `restart:` may say instead of its fields: a worker that died is not started again."""
+"""What `restart:` may say for `temporary`: a worker that died is not started again."""
+LONGEST_NUDGE = 10_000
+BOOLEANS = ("yes", "no", "on", "off", "never")
+"""Words that are meant for true or false, and no text."""
 _OPERATORS = re.compile(r"\n|&&|\|\||[;&|<>`]|\$\(")
 """Hermes compares no command that holds one of these with its allow list (0.19.0)."""
 
@@ -115,11 +118,28 @@ class RepositoryFile(_Strict):
     worktree: WorktreeFiles = WorktreeFiles()
 
 
-class Restart(_Strict):
-    """How often a worker that died is started again, then it is held; or the word `never`."""
+def _nudge(value: Any) -> Any:
+    """Return true, false or a text as it is: all faults are named here, since a union names each of its own."""
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, str) or value.strip().lower() in BOOLEANS:
+        right = "; write true" if value in ("yes", "on") else "; write false" if value in BOOLEANS else ""
+        raise ValueError(f"must be true, false or a text, not {value!r:.60}{right}")
+    if not 0 < len(value.strip()) <= LONGEST_NUDGE:
+        raise ValueError(f"a text of 1 to {LONGEST_NUDGE} characters is wanted")
+    return value.strip()
 
+
+Policy = Literal["permanent", "transient", "temporary"]
+
+
+class Restart(_Strict):
+    """After which ends a worker is started again, and how often until it is held; or the policy's word alone."""
+
+    policy: Policy = "transient"
+    """permanent: after any end; transient: not when a person ended it in its pane; temporary: after none."""
     max_restarts: Annotated[int, Field(ge=0, le=1000)] = 5
-    """Restarts within `period`; the next death holds the worker. 0 = never."""
+    """Restarts within `period`; the next death holds the worker."""
     period: Seconds = 300.0
     """Seconds in which they are counted."""
     backoff: Seconds = 1.0
@@ -133,16 +153,20 @@ class Restart(_Strict):
     @classmethod
     def _by_word(cls, value: Any) -> Any:
         if isinstance(value, str | bool):
-            if (value.lower() if isinstance(value, str) else value) in NEVER:
-                return {"max_restarts": 0}
+            word = value.lower() if isinstance(value, str) else value
+            if word in NEVER:
+                return {"policy": "temporary"}
+            if word in get_args(Policy):
+                return {"policy": word}
             raise ValueError(
-                f"{value!r} does not say how often; write `never`, or `{{max_restarts: 5}}` (the default)"
+                f"{value!r} is no policy; write permanent, transient (the default), temporary, "
+                "or the fields, such as `{policy: transient, max_restarts: 5}`"
             )
         return value
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> JsonSchemaValue:
-        return _or(handler, core, {"enum": list(NEVER)})
+        return _or(handler, core, {"enum": [*get_args(Policy), *NEVER]})
 
 
 class RoleFile(_Strict):
@@ -173,8 +197,8 @@ class RoleFile(_Strict):
     approvals: Approvals = Approvals()
     worktree: WorktreeFiles = WorktreeFiles()
     restart: Restart = Restart()
-    nudge: bool = True
-    """Tell a worker that was interrupted by a crash to go on."""
+    nudge: Annotated[bool | str, BeforeValidator(_nudge)] = True
+    """Tell a worker that was interrupted by a crash to go on; a text = in these words."""
 
 
 def _or(handler: Any, core: Any, other: JsonSchemaValue) -> JsonSchemaValue:

@@ -15,7 +15,7 @@ from typing import Any
 
 from orchestrator.errors import UsageError
 from orchestrator.fleet.role import ROLE_RULE, Approvals, Checkpoints, Fallback, Role, Skills, WorktreeFiles
-from orchestrator.fleet.spec import ROLE_ORDER, RestartPolicy
+from orchestrator.fleet.spec import ROLE_ORDER, Restart, RestartPolicy
 from orchestrator.store.role_faults import faults_of, known_fields
 from orchestrator.store.yamlfile import Located, Place, read
 
@@ -37,7 +37,7 @@ class FoundRole:
 
     def _short(self, place: Place) -> bool:
         """Whether the field was given by its parent's short form: `restart: never`."""
-        return place == ("restart", "max_restarts") and not isinstance(self.file.data.get("restart"), dict)
+        return place == ("restart", "policy") and not isinstance(self.file.data.get("restart"), dict)
 
 
 def load_role(name: str, env: Mapping[str, str]) -> Role:
@@ -161,6 +161,10 @@ def _checked(found: Located, faults: list[tuple[int, str]]) -> Any:
         return None
 
 
+def _restart(fields: Mapping[str, Any]) -> RestartPolicy:
+    return RestartPolicy(**{**fields, "policy": Restart(fields["policy"])})
+
+
 def _role(name: str, checked: Any, soul: str, folder: Path, soul_file: Path) -> Role:
     asks, tree, skills = checked.approvals, checked.worktree, checked.skills
     return Role(
@@ -180,7 +184,7 @@ def _role(name: str, checked: Any, soul: str, folder: Path, soul_file: Path) -> 
         skills=Skills(None if skills.allow is None else tuple(skills.allow), tuple(skills.deny)),
         inherit=tuple(dict.fromkeys(checked.inherit)),
         nudge=checked.nudge,
-        restart=RestartPolicy(**checked.restart.model_dump()),
+        restart=_restart(checked.restart.model_dump()),
         worktree=WorktreeFiles(tuple(tree.copy_), tuple(tree.link), tree.setup),
         source=str(folder),
         soul_source=str(soul_file),

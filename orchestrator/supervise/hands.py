@@ -13,6 +13,7 @@ from typing import Any
 
 from orchestrator.errors import HermuxError, NotReady
 from orchestrator.fleet import action as act
+from orchestrator.fleet import handover
 from orchestrator.fleet.message import Message, MessageKind, Method, digest
 from orchestrator.fleet.observation import (
     Acted,
@@ -30,6 +31,7 @@ from orchestrator.store.files import write_text
 from orchestrator.store.journal import Journal
 from orchestrator.store.paths import FleetPaths, WorkerPaths
 from orchestrator.supervise.bounds import Bounds
+from orchestrator.supervise.memoir import past
 from orchestrator.supervise.notify import Notifier
 from orchestrator.supervise.processes import of_worker, send
 from orchestrator.supervise.sight import Sight
@@ -97,7 +99,9 @@ class Hands:
                     self._bounds.delivered(worker.spec, root, launched=worker.life.launched)
                 return [Acted(action.worker, action.token)]
             case act.Nudge():
-                self._nudge(action)
+                return [self._nudge(action, worker)]
+            case act.HandOver():
+                return [self._hand_over(action)]
             case act.Signal():
                 self._signal(action, worker)
             case act.Sweep():
@@ -215,15 +219,24 @@ class Hands:
             }
             inbox.finish(paths, move.message, receipt=receipt)
 
-    def _nudge(self, action: act.Nudge) -> None:
-        """Queue the nudge before all other messages, once an attempt whoever asks."""
+    def _nudge(self, action: act.Nudge, worker: Worker) -> Observation:
+        """Queue the nudge, once an attempt whoever asks."""
+        self._tell(action.worker, action.message, worker.spec.nudge_text or NUDGE_TEXT, "nudge")
+        return Acted(action.worker, action.token, detail=action.message)
+
+    def _hand_over(self, action: act.HandOver) -> Observation:
+        """Queue the hand-over of an attempt that began a new conversation; without a past there is none."""
         paths = self._paths.worker(action.worker)
-        ident = f"m-0-nudge-{action.attempt:06d}"
+        told = past(paths, handover.TURNS)
+        if told:
+            text = handover.text(action.reason, told, str(paths.turns))
+            self._tell(action.worker, action.message, text, "handover")
+        return Acted(action.worker, action.token, ok=bool(told), detail=action.message)
+
+    def _tell(self, worker: str, ident: str, text: str, sender: str) -> None:
+        paths = self._paths.worker(worker)
         if inbox.look(paths, ident) is None:
-            inbox.put(
-                paths,
-                Message(ident, action.worker, MessageKind.TEXT, NUDGE_TEXT, time.time(), sender="nudge"),
-            )
+            inbox.put(paths, Message(ident, worker, MessageKind.TEXT, text, time.time(), sender=sender))
 
     def _signal(self, action: act.Signal, worker: Worker) -> None:
         if worker.life is None:
@@ -287,6 +300,8 @@ def _failed(action: act.Action, error: Exception) -> list[Observation]:
             return [LaunchFailed(action.worker, action.attempt, str(error), hold=isinstance(error, NotReady))]
         case act.Take():
             return [_no_message(action, str(error))]
+        case act.HandOver() | act.Nudge():
+            return [Acted(action.worker, action.token, ok=False)]
         case act.Autopsy():
             return [Autopsied(action.worker, action.token, {}, session=action.session, problem=str(error))]
         case _:

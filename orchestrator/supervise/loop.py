@@ -13,6 +13,7 @@ import selectors
 import signal
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
@@ -22,6 +23,7 @@ from orchestrator.fleet.alerts import alerts, status_line
 from orchestrator.fleet.decide import Fleet, decide
 from orchestrator.fleet.looking import next_look
 from orchestrator.fleet.observation import DesiredSeen, Gone, Launched, Observation
+from orchestrator.fleet.outcome import for_memory, unforeseen
 from orchestrator.fleet.worker import Want, Worker
 from orchestrator.hermes.launch import read_exit
 from orchestrator.store.journal import Journal
@@ -245,7 +247,10 @@ class Supervisor:
             (folder / "screen.txt").write_text(screen)
         except (HermuxError, OSError) as error:
             log.warning("%s: its last screen could not be kept: %s", worker.name, error)
-        return self._sight.death(worker, screen, row)
+        gone = self._sight.death(worker, screen, row)
+        if not unforeseen(gone.outcome):
+            return gone
+        return replace(gone, outcome=for_memory(gone.outcome, self._memory.traces(worker, time.time())))
 
     def _decide(self, seen: Sequence[Observation], turn: Turn) -> None:
         unrecorded, seen = False, [*self._late, *seen]

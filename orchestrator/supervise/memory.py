@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from orchestrator.fleet.admission import MB, Host
+from orchestrator.fleet.outcome import Traces
 from orchestrator.fleet.worker import Want, Worker
 from orchestrator.health.memory import read_host, resident
+from orchestrator.health.oom import in_kernel_log, oom_kills
 from orchestrator.hermes.launch import read_pid
 from orchestrator.store.paths import FleetPaths
 from orchestrator.store.settings import Settings
@@ -27,18 +29,33 @@ class Memory:
         self._read = 0.0
         self._used: dict[str, int] = {}
         self._measured = 0.0
+        self._kills: int | None = None
 
     def measure(self, fleet: Mapping[str, Worker], now: float) -> None:
         """Note the resident size of each live worker's Hermes, where that is due."""
         if now - self._measured < MEASURE_EVERY:
             return
         self._measured = now
+        self._kills = oom_kills()
         pids = {
             name: read_pid(self._paths.worker(name).attempt(worker.attempt))
             for name, worker in fleet.items()
             if worker.life is not None
         }
         self._used = {name: size for name, pid in pids.items() if pid and (size := resident(pid))}
+
+    def traces(self, worker: Worker, now: float) -> Traces:
+        """Return what is known of a worker that was just killed; each of the kernel's kills counts once."""
+        before, after = self._kills, oom_kills()
+        more = after - before if before is not None and after is not None else 0
+        pid = read_pid(self._paths.worker(worker.name).attempt(worker.attempt))
+        asked = pid and (
+            more > 0 or after is None
+        )  # the log is long: no kill that the counter lacks is sought
+        said = in_kernel_log(pid) if pid and asked else ""
+        if self._kills is not None and more > 0:
+            self._kills += 1
+        return Traces(max(0, more), said, self._used.get(worker.name, 0), now - self._measured)
 
     def host(self, fleet: Mapping[str, Worker], now: float) -> Host | None:
         """Return the memory while a worker is to be started, else None: then nobody asks."""

@@ -15,9 +15,9 @@ from orchestrator.fleet.observation import (
     PaneSeen,
     Wanted,
 )
-from orchestrator.fleet.worker import Glance, Outcome, OutcomeKind, PromptKind, Worker
+from orchestrator.fleet.worker import Glance, Outcome, OutcomeKind, Phase, PromptKind, Worker
 from orchestrator.hermes.launch import read_exit
-from orchestrator.hermes.prompt import read_prompt
+from orchestrator.hermes.prompt import read_prompt, session_lost
 from orchestrator.store.desired import load_desired
 from orchestrator.store.paths import FleetPaths
 from orchestrator.supervise.folder import Folder
@@ -122,6 +122,9 @@ class Sight:
                 choices=prompt.choices,
                 background=prompt.background,
                 first_run=prompt.first_run,
+                lost=bool(worker.resume)
+                and worker.phase is Phase.STARTING
+                and session_lost(view.screen, worker.resume),
                 in_mode=view.in_mode,
                 left=prompt.left,
                 keyed=view.keyed,

@@ -13,7 +13,7 @@ from orchestrator.fleet import action as act
 from orchestrator.fleet.observation import Launched, LaunchFailed, Observation
 from orchestrator.fleet.spec import WorkerSpec
 from orchestrator.fleet.worker import Life, Worker
-from orchestrator.hermes import enabling, feed, home, install, launch, own
+from orchestrator.hermes import database, enabling, feed, home, install, launch, own
 from orchestrator.store.desired import spec_to_dict
 from orchestrator.store.files import write_text
 from orchestrator.store.keys import take_up_key
@@ -61,14 +61,23 @@ class Starter:
         feed.rotate(paths.events, feed.LIMIT)
         paths.attempt(action.attempt).mkdir(mode=0o700, parents=True, exist_ok=True)
         argv = [str(paths.launch), str(action.attempt)]
-        if action.resume:
+        anew = self._lost(root, spec, action.resume) if action.resume else ""
+        if action.resume and not anew:
             argv += ["--resume", action.resume]
         began = time.time()
         pane, pid = self._start(worker, argv)
         self._bounds.launched(spec, root, began=began)
         process = Process.of(pid)
         life = Life(pane, pid, process.start if process else 0.0, time.time())
-        return Launched(worker.name, action.attempt, life)
+        return Launched(worker.name, action.attempt, life, anew)
+
+    def _lost(self, root: Path, spec: WorkerSpec, session: str) -> str:
+        """Return why the session cannot be resumed, "" if it can; a damaged database of ours is set aside."""
+        folder = home.profile_dir(root, spec.hermes_profile)
+        why = database.cannot_resume(folder, session)
+        if why and not spec.user_profile and home.is_ours(root, spec.hermes_profile):
+            database.set_aside(folder, time.strftime("%Y%m%d-%H%M%S"))
+        return why
 
     def _refresh_plugin(self, root: Path, spec: WorkerSpec) -> None:
         """Bring the plugin to this version before anything is missed: a newer one has files that are not there."""

@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.errors import UsageError
 from orchestrator.fleet.role import Approvals, Checkpoints, Fallback, Skills, WorktreeFiles
-from orchestrator.fleet.spec import ROLE_ORDER, RestartPolicy
+from orchestrator.fleet.spec import ROLE_ORDER, Restart, RestartPolicy
 from orchestrator.store.role_schema import RoleFile, schema_text
 from orchestrator.store.roles import find_role, list_roles, load_role, packaged_roles, schema_file
 from orchestrator.store.yamlfile import load
@@ -206,14 +206,14 @@ def test_every_field(env: dict[str, str]) -> None:
     assert role.inherit == ("skills", "mcp")
     assert role.approvals == Approvals("off", 5.0, ("rm -rf a",), ("*x*",))
     assert role.worktree == WorktreeFiles((".env",), ("cache",), "make")
-    assert role.restart.max_restarts == 0
+    assert role.restart.policy is Restart.TEMPORARY
     assert not role.nudge
 
 
 def test_where_a_field_was_written(env: dict[str, str]) -> None:
     write(env, "mine", GOOD + "restart: no\napprovals:\n  timeout: 5\n")
     found = find_role("mine", env)
-    assert found.line("restart.max_restarts") == 2
+    assert found.line("restart.policy") == 2
     assert found.line("approvals.timeout") == 4
     assert found.line("restart.period") == found.line("approvals.mode") == found.line("temperature") == 0
 
@@ -221,7 +221,20 @@ def test_where_a_field_was_written(env: dict[str, str]) -> None:
 @pytest.mark.parametrize("word", ["no", "never", "Never", "off", "false"])
 def test_restart_by_a_word(word: str, env: dict[str, str]) -> None:
     write(env, "mine", GOOD + f"restart: {word}\n")
-    assert load_role("mine", env).restart.max_restarts == 0
+    assert load_role("mine", env).restart == RestartPolicy(policy=Restart.TEMPORARY)
+
+
+@pytest.mark.parametrize("written", ["permanent", "Permanent", "{policy: permanent}"])
+def test_restart_in_the_words_of_operators(written: str, env: dict[str, str]) -> None:
+    write(env, "mine", GOOD + f"restart: {written}\n")
+    assert load_role("mine", env).restart == RestartPolicy(policy=Restart.PERMANENT)
+
+
+def test_a_policy_beside_its_numbers_and_a_nudge_in_own_words(env: dict[str, str]) -> None:
+    write(env, "mine", GOOD + "restart: {policy: temporary, period: 9}\nnudge: ' Go on, quietly. '\n")
+    role = load_role("mine", env)
+    assert role.restart == RestartPolicy(policy=Restart.TEMPORARY, period=9)
+    assert role.nudge == "Go on, quietly."
 
 
 def test_the_schema_for_editors_is_up_to_date() -> None:
@@ -269,8 +282,8 @@ def test_all_faults_at_once_also_behind_tabs_anchors_and_doubles(env: dict[str, 
         (5, "anchors and aliases"),
         (7, "max_turns: is there twice (first on line 6)"),
         (8, "timeout: unknown field here; did you mean 'approvals.timeout'?"),
-        (9, "restart: 'yes' does not say how often; write `never`"),
-        (10, "nudge: must be true or false, not 'no'; write false"),
+        (9, "restart: 'yes' is no policy; write permanent, transient (the default), temporary"),
+        (10, "nudge: must be true, false or a text, not 'no'; write false"),
         (11, "fallback[1].modle: unknown field; did you mean 'model'?"),
         (11, "fallback[2]: must be fields of its own (model, endpoint, key_env), not 3"),
         (12, "skills: must be fields of its own (allow, deny)"),

@@ -29,7 +29,7 @@ from orchestrator.fleet.observation import (
     Taken,
     Wanted,
 )
-from orchestrator.fleet.spec import Endpoint, WorkerSpec
+from orchestrator.fleet.spec import Endpoint, RestartPolicy, WorkerSpec
 from orchestrator.fleet.worker import (
     Glance,
     Head,
@@ -99,12 +99,16 @@ class World:
     plugin: bool = True
     unfinished: bool = False
     """The last life ended in the middle of a turn that its database knows of."""
+    gone: set[str] = field(default_factory=set)
+    """Sessions that cannot be resumed: the next launch finds that out."""
+    restart: RestartPolicy = field(default_factory=RestartPolicy)
 
     def want(
         self, want: Want = Want.RUN, generation: int = 1, renew: int = 0, *, drain: bool = False
     ) -> None:
         """Edit what is desired."""
-        self.seen.append(DesiredSeen({NAME: Wanted(spec(), want, generation, 10.0, renew, drain=drain)}))
+        wanted = replace(spec(), restart=self.restart)
+        self.seen.append(DesiredSeen({NAME: Wanted(wanted, want, generation, 10.0, renew, drain=drain)}))
 
     @property
     def worker(self) -> Worker:
@@ -154,6 +158,18 @@ class World:
         self.seen.append(
             Gone(NAME, self.worker.attempt, Outcome(OutcomeKind.SIGNALLED, number), "last words")
         )
+
+    def leave(self) -> None:
+        """Let a person end Hermes in its pane."""
+        self._emit(EventName.SESSION_FINALIZE, by="person")
+        self.hermes = None
+        self.seen.append(Gone(NAME, self.worker.attempt, Outcome(OutcomeKind.EXITED)))
+
+    def overflow(self) -> None:
+        """Let the running turn fail, since the conversation is too long."""
+        assert self.hermes is not None and self.hermes.asked
+        self._emit(EventName.REQUEST_ERROR, status=400, reason="context_overflow", error="too long")
+        self.hermes.asked = ""
 
     def kill_supervisor(self, after: int) -> None:
         """Kill the supervisor when `after` actions of the next turn were carried out, and start another."""
@@ -233,10 +249,11 @@ class World:
             case act.Launch():
                 assert self.hermes is None, "two lives"
                 self.pids += 1
-                session = action.resume or f"s{self.pids}"
+                lost = f"session {action.resume} is gone" if action.resume in self.gone else ""
+                session = f"s{self.pids}" if lost or not action.resume else action.resume
                 self.hermes = Hermes(self.pids, self.now, session, bool(action.resume))
                 self.late = []
-                return [Launched(NAME, action.attempt, self._life())]
+                return [Launched(NAME, action.attempt, self._life(), lost)]
             case act.Look():
                 return [Glanced(NAME, self.worker.attempt, self._glance())]
             case act.Take():
@@ -258,6 +275,12 @@ class World:
                 self.kill(action.number)
             case act.Sweep():
                 return [Swept(NAME, action.token, 0)]
+            case act.HandOver():
+                self.send(action.message, f"hand-over {action.attempt}")
+                return [Acted(NAME, action.token, detail=action.message)]
+            case act.Nudge():
+                self.send(action.message, f"nudge {action.attempt}")
+                return [Acted(NAME, action.token, detail=action.message)]
             case act.Autopsy():
                 return [self._autopsy(action)]
             case _:

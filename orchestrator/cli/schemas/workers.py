@@ -54,7 +54,7 @@ _WORKER = (
 {p}last_turn                 object|null   how the newest finished turn ended
 {p}last_turn.turn            string        its id
 {p}last_turn.outcome         string        ok, failed or interrupted
-{p}last_turn.kind            string|null   auth, quota, rate_limit, not_found, server, no_answer, connection or other
+{p}last_turn.kind            string|null   auth, quota, rate_limit, not_found, context, server, no_answer, connection or other
 {p}last_turn.error           string        the error in the server's or Hermes' words
 {p}last_turn.time            number        seconds since the epoch
 {p}intake                    string        open, or paused: no message is typed now
@@ -62,6 +62,13 @@ _WORKER = (
 {p}session                   string        Hermes' session id, "" before the first message
 {p}attempt                   number        how many processes the worker has had
 {p}restarts                  number        how many of them were restarts
+{p}ended_by                  string        how the last one ended, "" while none has
+{p}anew                      object|null   that it goes on in a new conversation, until a person acts
+{p}anew.why                  string        why
+{p}anew.time                 number        since when, seconds since the epoch
+{p}anew.attempt              number        the attempt that began it, 0 = it is still to come
+{p}anew.told                 boolean       it was told what it was doing
+{p}anew.worked               boolean       a turn of it ended well
 {p}pid                       number        of the launch script, 0 if none runs
 {p}pane                      string        tmux pane id
 {p}operation                 object|null   what the supervisor is in the middle of

@@ -8,6 +8,7 @@ returns them whole, wrapped in `Line` or `Block` with their limit.
 from __future__ import annotations
 
 import sys
+import termios
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -65,6 +66,25 @@ def _digest(text: str) -> Fields:
 
 def _session(kwargs: Mapping[str, Any]) -> Fields:
     return {"model": kwargs.get("model"), "reason": kwargs.get("reason")}
+
+
+def _finalize(kwargs: Mapping[str, Any]) -> Fields:
+    return {**_session(kwargs), "by": ended_by() if kwargs.get("reason") == "shutdown" else ""}
+
+
+def ended_by() -> str:
+    """Return who ends this Hermes: "signal", "hangup" (its terminal has gone), "person", "" = it cannot be told.
+
+    A person: /exit, Ctrl-C or Ctrl-D in the pane. Exit code, screen and events are the same for all; only the
+    timer that Hermes 0.19 arms when a signal comes (`cli._signal_watchdog_armed`) tells them apart. A hangup
+    may be read as the end of the input before its signal comes (tmux's server or the pane was killed).
+    """
+    armed = getattr(sys.modules.get("cli"), "_signal_watchdog_armed", None)
+    try:
+        termios.tcgetattr(0)
+    except (termios.error, OSError):
+        return "hangup"
+    return "" if armed is None else "signal" if armed else "person"
 
 
 def _turn_start(kwargs: Mapping[str, Any]) -> Fields:
@@ -202,7 +222,7 @@ def _human_input(kwargs: Mapping[str, Any]) -> Fields:
 HANDLERS: dict[str, Handler] = {
     "on_session_start": _session,
     "on_session_reset": _session,
-    "on_session_finalize": _session,
+    "on_session_finalize": _finalize,
     "pre_llm_call": _turn_start,
     "pre_api_request": _request,
     "post_api_request": _response,
