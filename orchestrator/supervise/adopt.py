@@ -14,7 +14,7 @@ from orchestrator.errors import HermuxError
 from orchestrator.fleet.events import EventName
 from orchestrator.fleet.memory import load
 from orchestrator.fleet.message import Message, MessageKind, Method, digest
-from orchestrator.fleet.worker import Flight, Life, Move, OpKind, Phase, Worker
+from orchestrator.fleet.worker import Anew, Flight, Life, Move, OpKind, Phase, Worker
 from orchestrator.hermes.feed import iter_events
 from orchestrator.store import inbox, journal
 from orchestrator.store.desired import DesiredWorker, load_desired
@@ -116,18 +116,26 @@ def _launched_meanwhile(worker: Worker, rows: list[PaneRow], script: Path) -> Wo
         process = Process.of(row.pid)
         if row.session == worker.name and process and _runs(row.pid, script, worker.attempt):
             life = Life(row.pane_id, process.pid, process.start, worker.op.since if worker.op else 0.0)
-            return replace(worker, op=None, life=life, pane=row.pane_id, phase=Phase.STARTING, glance=None)
+            found = replace(worker, op=None, life=life, pane=row.pane_id, phase=Phase.STARTING, glance=None)
+            if worker.resume and "--resume" not in _words(row.pid):
+                why = f"session {worker.resume} could not be resumed"
+                return replace(found, session="", resume="", anew=Anew(why, time.time(), worker.attempt))
+            return found
     return replace(worker, op=None, phase=Phase.PENDING, why="the launch was cut short")
 
 
 def _runs(pid: int, script: Path, attempt: int) -> bool:
+    return any(a == str(script) and b == str(attempt) for a, b in pairwise(_words(pid)))
+
+
+def _words(pid: int) -> list[str]:
+    """Return a process's command line, [] where there is none to be read."""
     import psutil
 
     try:
-        words = psutil.Process(pid).cmdline()
+        return psutil.Process(pid).cmdline()
     except psutil.Error:
-        return False
-    return any(a == str(script) and b == str(attempt) for a, b in pairwise(words))
+        return []
 
 
 def alive(worker: Worker) -> bool:

@@ -49,10 +49,8 @@ class Memory:
         before, after = self._kills, oom_kills()
         more = after - before if before is not None and after is not None else 0
         pid = read_pid(self._paths.worker(worker.name).attempt(worker.attempt))
-        asked = pid and (
-            more > 0 or after is None
-        )  # the log is long: no kill that the counter lacks is sought
-        said = in_kernel_log(pid) if pid and asked else ""
+        # The log is long, so no kill is sought in it that the counter does not have.
+        said = in_kernel_log(pid) if pid and (more > 0 or after is None) else ""
         if self._kills is not None and more > 0:
             self._kills += 1
         return Traces(max(0, more), said, self._used.get(worker.name, 0), now - self._measured)

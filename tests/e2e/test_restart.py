@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
+from pathlib import Path
+from typing import Any
 
 from tests.e2e.play import conversation, said, script, shell, user_texts
 from tests.e2e.sandbox import Sandbox
@@ -13,10 +16,10 @@ OVERFLOW = (
 )
 
 
-def again(box: Sandbox, worker: str, attempt: int) -> dict[str, object]:
+def again(box: Sandbox, worker: str, attempt: int) -> dict[str, Any]:
     """Wait until a later attempt is up, and return the worker's entry."""
 
-    def up() -> dict[str, object]:
+    def up() -> dict[str, Any]:
         entry = box.worker(worker)
         return entry if entry["attempt"] == attempt and entry["phase"] == "up" else {}
 
@@ -31,8 +34,8 @@ def write_role(box: Sandbox, name: str, text: str) -> str:
     return name
 
 
-def profile(box: Sandbox, worker: str):  # type: ignore[no-untyped-def]
-    return box.home / ".hermes" / "profiles" / box.worker(worker)["hermes_profile"]
+def profile(box: Sandbox, worker: str) -> Path:
+    return box.home / ".hermes" / "profiles" / str(box.worker(worker)["hermes_profile"])
 
 
 def test_a_person_leaves_by_exit_and_a_signal_is_no_person(shared_fleet: Sandbox, worker: str) -> None:
@@ -124,8 +127,6 @@ def test_a_session_that_cannot_be_resumed(shared_fleet: Sandbox, worker: str) ->
     assert "remember the damson" in conversation(box, "the damson")[0]
     second = box.worker(worker)["session"]
     box.out("stop", worker)
-    import sqlite3
-
     with sqlite3.connect(folder / "state.db") as database:
         database.execute("DELETE FROM messages")
         database.execute("DELETE FROM sessions")

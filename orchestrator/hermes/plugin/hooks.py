@@ -72,7 +72,7 @@ def _finalize(kwargs: Mapping[str, Any]) -> Fields:
     return {**_session(kwargs), "by": ended_by() if kwargs.get("reason") == "shutdown" else ""}
 
 
-def ended_by() -> str:
+def ended_by(terminal: int = 0) -> str:
     """Return who ends this Hermes: "signal", "hangup" (its terminal has gone), "person", "" = it cannot be told.
 
     A person: /exit, Ctrl-C or Ctrl-D in the pane. Exit code, screen and events are the same for all; only the
@@ -81,7 +81,7 @@ def ended_by() -> str:
     """
     armed = getattr(sys.modules.get("cli"), "_signal_watchdog_armed", None)
     try:
-        termios.tcgetattr(0)
+        termios.tcgetattr(terminal)
     except (termios.error, OSError):
         return "hangup"
     return "" if armed is None else "signal" if armed else "person"
