@@ -230,5 +230,5 @@ class Worker:
             **fields,
         )
         inbox.put(self.paths, message)
-        poke(self.fleet.paths.wake)
+        poke(self.fleet.paths.wake, self.name)
         return message.id

@@ -7,7 +7,7 @@ the actions, and hands what comes of them in as observations.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from orchestrator.fleet import answer, beside, deliver, life, looking, people, stopping
@@ -51,11 +51,16 @@ MOVE_AGAIN = 1.0
 
 
 def decide(
-    fleet: Fleet, observations: Sequence[Observation], now: float, host: Host | None = None
+    fleet: Fleet,
+    observations: Sequence[Observation],
+    now: float,
+    host: Host | None = None,
+    only: Collection[str] | None = None,
 ) -> tuple[Fleet, list[Action]]:
     """Return the fleet after these observations, and what is to be done, in order.
 
-    `host` is the machine's memory now; None = not known, then it stops nobody.
+    `host` is the machine's memory now; None = not known, then it stops nobody. `only` names the workers that
+    are planned for beside those that something was seen of; None = all.
     """
     room = Room(host, fleet.values(), now)
     pens = {name: Pen(worker, now, room) for name, worker in fleet.items()}
@@ -64,12 +69,18 @@ def decide(
             _desired(pens, seen, now, room)
         elif seen.worker in pens:
             _absorb(pens[seen.worker], seen)
-    for pen in pens.values():
+    wanted_anew = any(isinstance(seen, DesiredSeen) for seen in observations)
+    for pen in pens.values() if only is None or wanted_anew else _concerned(pens, observations, only):
         _plan_roll(pen, pens)
         _plan(pen)
         _name_state(pen)
     kept = {name: pen.worker for name, pen in pens.items() if not life.forgotten(pen.worker)}
     return kept, [action for pen in pens.values() for action in pen.actions]
+
+
+def _concerned(pens: dict[str, Pen], observations: Sequence[Observation], only: Collection[str]) -> list[Pen]:
+    seen_of = {seen.worker for seen in observations if not isinstance(seen, DesiredSeen)}
+    return [pen for name, pen in pens.items() if name in only or name in seen_of]
 
 
 def _desired(pens: dict[str, Pen], seen: DesiredSeen, now: float, room: Room) -> None:

@@ -10,21 +10,25 @@ from orchestrator.fleet.pen import Pen
 from orchestrator.fleet.worker import Glance, Phase, PromptKind, Worker
 
 LOOK_BUSY, LOOK_PAINTED, LOOK_IDLE = 0.1, 1.0, 30.0
+PATIENT = 1.0
 
 
 def next_look(fleet: Mapping[str, Worker], now: float) -> float:
     """Return the seconds until something may be due without an observation: 0.05 to 1."""
-    soon = 1.0
-    for worker in fleet.values():
-        unsure = in_doubt_about_turn(worker) or people.unseen(worker)
-        starting = worker.phase is Phase.STARTING and not worker.setting_up
-        if worker.op is not None or starting or unsure:
-            soon = min(soon, LOOK_BUSY)
-        elif worker.queue and worker.life is not None:
-            soon = min(soon, 0.3)
-        elif worker.phase in (Phase.BACKOFF, Phase.PENDING):
-            soon = min(soon, max(0.05, worker.not_before - now))
-    return soon
+    return min((patience(worker, now) for worker in fleet.values()), default=PATIENT)
+
+
+def patience(worker: Worker, now: float) -> float:
+    """Return the seconds until something may be due for this worker: 0.05, to 1 where nothing is going on."""
+    if worker.op is not None or in_doubt_about_turn(worker) or people.unseen(worker):
+        return LOOK_BUSY
+    if worker.phase is Phase.STARTING and not worker.setting_up:
+        return LOOK_BUSY
+    if worker.queue and worker.life is not None:
+        return 0.3
+    if worker.phase in (Phase.BACKOFF, Phase.PENDING):
+        return min(PATIENT, max(0.05, worker.not_before - now))
+    return PATIENT
 
 
 def plan_look(pen: Pen) -> None:

@@ -115,7 +115,7 @@ class FleetPaths:
 
     @property
     def wake(self) -> Path:
-        """A FIFO: a byte written to it makes the supervisor look again."""
+        """A FIFO: a line written to it makes the supervisor look again; see `store/wake.py`."""
         return self.root / "wake"
 
     @property

@@ -1,6 +1,7 @@
-"""The FIFO by which commands and plugins tell the supervisor to look again.
+"""The FIFO by which commands and plugins tell the supervisor to look again, and at whom.
 
-Writers never wait and never fail: a supervisor that is not there reads the files when it comes.
+A line names the worker whose files changed; an empty one, or anything else, means all. Writers never wait
+and never fail: what the supervisor is not told of, it finds itself within a second or so.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def poke(path: Path) -> None:
-    """Wake the supervisor that reads this FIFO; every error is ignored (ENXIO = there is none)."""
+def poke(path: Path, worker: str = "") -> None:
+    """Wake the supervisor that reads this FIFO, for a worker or for all; every error is ignored.
+
+    ENXIO = there is no supervisor. One write of less than PIPE_BUF bytes is never mixed with another.
+    """
     with suppress(OSError):
         handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             if stat.S_ISFIFO(os.fstat(handle).st_mode):
-                os.write(handle, b"!")
+                os.write(handle, f"{worker}\n".encode())
         finally:
             os.close(handle)
 
@@ -38,10 +42,10 @@ def open_wake(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
-def drain(handle: int) -> bool:
-    """Empty the FIFO and tell whether anything was in it."""
-    woken = False
+def drain(handle: int) -> set[str]:
+    """Empty the FIFO and return the lines that were in it, without their ends."""
+    told = b""
     with suppress(BlockingIOError):
-        while os.read(handle, 4096):
-            woken = True
-    return woken
+        while part := os.read(handle, 1 << 16):
+            told += part
+    return set(told.decode(errors="replace").splitlines())

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from orchestrator.errors import HermuxError
 from orchestrator.fleet.events import EventName
@@ -133,8 +132,3 @@ def _runs(pid: int, script: Path, attempt: int) -> bool:
 def alive(worker: Worker) -> bool:
     """Whether the process of a remembered life still runs."""
     return worker.life is not None and Process(worker.life.pid, worker.life.start).alive()
-
-
-def entry(worker: Worker, shown: Mapping[str, Any], memory: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a worker's entry in `state.json`: for readers, and for the next supervisor."""
-    return {**shown, "memory": memory}

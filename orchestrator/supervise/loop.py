@@ -1,7 +1,7 @@
 """The loop: wait → observe → decide → record → apply. Synchronous, on `selectors`, one thread.
 
-It is woken by the `wake` FIFO (commands and plugins write a byte), by a pidfd a worker, and by the
-clock where a step is due. Nothing that a SIGKILL would lose is kept here: `state.json` is written
+It is woken by the `wake` FIFO (commands and plugins write whose files changed), by a pidfd a worker, and by
+the clock where a step is due; a turn is about the workers that are concerned. Nothing that a SIGKILL would lose is kept here: `state.json` is written
 before an action of a decision is carried out that must not happen twice.
 """
 
@@ -21,24 +21,23 @@ from orchestrator.fleet import action as act
 from orchestrator.fleet.alerts import alerts, status_line
 from orchestrator.fleet.decide import Fleet, decide
 from orchestrator.fleet.looking import next_look
-from orchestrator.fleet.memory import dump
 from orchestrator.fleet.observation import DesiredSeen, Gone, Launched, Observation
-from orchestrator.fleet.picture import picture
 from orchestrator.fleet.worker import Want, Worker
 from orchestrator.hermes.launch import read_exit
 from orchestrator.store.journal import Journal
 from orchestrator.store.lock import FileLock
 from orchestrator.store.paths import FleetPaths
 from orchestrator.store.redact import keys_of, redact
-from orchestrator.store.state import write_state
 from orchestrator.store.wake import drain, open_wake
 from orchestrator.supervise import adopt
 from orchestrator.supervise.hands import Hands, own_environment
 from orchestrator.supervise.memory import Memory
 from orchestrator.supervise.notify import Notifier
+from orchestrator.supervise.picture import Picture
 from orchestrator.supervise.processes import Deaths
 from orchestrator.supervise.rehearsal import Rehearsal
 from orchestrator.supervise.sight import Sight
+from orchestrator.supervise.turn import Turn, Turns
 from orchestrator.terminal.config import write_config
 from orchestrator.terminal.control import Control
 from orchestrator.terminal.pane import Liveness
@@ -47,8 +46,8 @@ from orchestrator.terminal.server import Server, socket_name
 from orchestrator.version import __version__
 
 log = logging.getLogger("hermux")
-SHORTEST_NAP = 0.02
-"""Seconds between two turns that nothing but the clock or a FIFO byte asked for."""
+SHORTEST_NAP = 0.05
+"""Seconds between two turns that nothing but the clock or the FIFO asked for."""
 ROUNDS = 24
 """Answers to actions are decided upon at once, at most so many times in a turn."""
 RECORD_EVERY = 1.0
@@ -101,7 +100,8 @@ class Supervisor:
         )
         self._rehearsal = Rehearsal(paths)
         self._fleet: dict[str, Worker] = {}
-        self._entries: dict[str, tuple[Worker, dict[str, Any]]] = {}
+        self._turns = Turns()
+        self._picture = Picture(paths, self._redact)
         self._ending = False
         self._late: list[Observation] = []
         self._recorded = 0.0
@@ -132,8 +132,8 @@ class Supervisor:
         while not self._ending:
             began = time.monotonic()
             self._turn()
-            nap = max(next_look(self._fleet, time.time()), SHORTEST_NAP - (time.monotonic() - began))
-            self._wait(nap if self._deaths.exact else min(nap, 0.1))
+            nap = next_look(self._fleet, time.time())
+            self._wait(nap if self._deaths.exact else min(nap, 0.1), began + SHORTEST_NAP)
         self._record(time.time())
         self._hands.journal.write(v=1, time=time.time(), worker="", what="supervisor", text="ended")
         if self._control is not None:
@@ -159,34 +159,51 @@ class Supervisor:
         text = f"supervisor {__version__} began; {live} live workers adopted"
         log.info(text)
         self._hands.journal.write(v=1, time=time.time(), worker="", what="supervisor", text=text)
-        self._decide(gone)
+        self._decide(gone, Turn(frozenset(), everyone=True))
 
-    def _wait(self, nap: float) -> None:
-        for key, _ in self._selector.select(nap):
-            if key.fd == self._wake:
-                drain(self._wake)
-            elif key.fd == self._signals:
-                os.read(self._signals, 512)
+    def _wait(self, nap: float, earliest: float) -> None:
+        """Wait for `nap` seconds or until something happens; the FIFO is not listened to before `earliest`.
+
+        So a fleet that reports a hundred times a second has twenty turns in it.
+        """
+        if (early := min(nap, earliest - time.monotonic())) > 0:
+            self._selector.unregister(self._wake)
+            happened = self._happened(early)
+            self._selector.register(self._wake, selectors.EVENT_READ)
+            if happened:
+                return
+            nap -= early
+        self._happened(nap)
+
+    def _happened(self, nap: float) -> bool:
+        ready = [key.fd for key, _ in self._selector.select(nap)]
+        if self._wake in ready:
+            self._turns.name(drain(self._wake))
+        if self._signals in ready:
+            os.read(self._signals, 512)
+        return bool(ready)
 
     def _turn(self) -> None:
         now = time.time()
-        seen: list[Observation] = [self._death(self._fleet[name]) for name in self._deaths.dead()]
-        died = bool(seen)
-        seen = [*self._sight.files(self._fleet), *seen]  # what it said last comes before its death
-        if not died:
-            seen += self._panes(now, bool(seen))
-        self._decide(seen)
+        dead = self._deaths.dead()
+        self._turns.name(dead)
+        turn = self._turns.next(self._fleet, now)
+        seen: list[Observation] = [self._death(self._fleet[name]) for name in dead]
+        seen = [*self._sight.files(self._fleet, turn), *seen]  # what it said last comes before its death
+        if not dead:
+            seen += self._panes(now)
+        self._decide(seen, turn)
         if any(isinstance(each, DesiredSeen) for each in seen):
             self._keys = keys_of(self.paths, self._fleet)
+            self._picture.forget()
         self._status_line()
         self._memory.measure(self._fleet, now)
         self._rest(now)
 
-    def _panes(self, now: float, something: bool) -> list[Observation]:
+    def _panes(self, now: float) -> list[Observation]:
         """Read all panes where it is due: with every look while a step is awaited, else each second."""
         self._drain()
-        due = min(next_look(self._fleet, now), 1.0)
-        if now - self._panes_read < due and not (something and now - self._panes_read > 0.1):
+        if now - self._panes_read < next_look(self._fleet, now):
             return []
         self._panes_read = now
         try:
@@ -230,13 +247,14 @@ class Supervisor:
             log.warning("%s: its last screen could not be kept: %s", worker.name, error)
         return self._sight.death(worker, screen, row)
 
-    def _decide(self, seen: Sequence[Observation]) -> None:
+    def _decide(self, seen: Sequence[Observation], turn: Turn) -> None:
         unrecorded, seen = False, [*self._late, *seen]
         self._late = []
+        only = None if turn.everyone else turn.workers
         for _ in range(ROUNDS):
             now = time.time()
-            fleet, actions = self._think(seen, now)
-            changed = any(_face(w) != _face(self._fleet.get(n)) for n, w in fleet.items())
+            fleet, actions = self._think(seen, now, only)
+            changed = any(_shows_anew(w, self._fleet.get(n)) for n, w in fleet.items())
             lost = self._fleet.keys() - fleet.keys()
             self._fleet = dict(fleet)
             for name in lost:
@@ -247,22 +265,25 @@ class Supervisor:
             seen = self._apply([a for a in actions if not (unrecorded and isinstance(a, KEYBOARD))])
             if not seen:
                 break
+            only = frozenset()
         else:
             self._late = list(seen)
         if unrecorded or time.time() - self._recorded >= RECORD_EVERY:
             self._record(time.time())
 
-    def _think(self, seen: Sequence[Observation], now: float) -> tuple[Fleet, list[act.Action]]:
+    def _think(
+        self, seen: Sequence[Observation], now: float, only: frozenset[str] | None
+    ) -> tuple[Fleet, list[act.Action]]:
         """Decide; a fault in the handling of one worker leaves that one as it was, and no other."""
         try:
-            return decide(self._fleet, seen, now, self._memory.host(self._fleet, now))
+            return decide(self._fleet, seen, now, self._memory.host(self._fleet, now), only)
         except Exception:
             log.exception("a decision failed; each worker is decided upon alone")
         fleet, actions = dict(self._fleet), list[act.Action]()
         for name, worker in self._fleet.items():
             own = [s for s in seen if not isinstance(s, DesiredSeen) and s.worker == name]
             try:
-                alone, more = decide({name: worker}, own, now, self._memory.host(self._fleet, now))
+                alone, more = decide({name: worker}, own, now, self._memory.host(self._fleet, now), only)
             except Exception:
                 log.exception("%s: a decision failed", name)
                 continue
@@ -275,7 +296,6 @@ class Supervisor:
 
     def _forget(self, name: str) -> None:
         self._sight.forget(name)
-        self._entries.pop(name, None)
 
     def _apply(self, actions: Sequence[act.Action]) -> list[Observation]:
         answers: list[Observation] = []
@@ -297,30 +317,20 @@ class Supervisor:
         """
         self._recorded = now
         self._notifier.look()
-        data: dict[str, Any] = {
+        head: dict[str, Any] = {
             "schema": 1,
             "version": __version__,
             "fleet": self.paths.fleet,
-            "time": now,
             "supervisor": self._me,
             "tmux": {"socket": str(self._server.socket_path), "pid": self._server.pid},
             "alerts": self._alerts(now),
-            "workers": {name: self._entry(worker) for name, worker in self._fleet.items()},
         }
         try:
-            write_state(self.paths, data, redact=self._redact)
+            self._picture.write(head, self._fleet, now)
         except OSError as error:
             log.error("state.json cannot be written: %s", error)
             return False
         return True
-
-    def _entry(self, worker: Worker) -> dict[str, Any]:
-        """Return a worker's entry, made anew only for a worker that changed (values are immutable)."""
-        known = self._entries.get(worker.name)
-        if known is None or known[0] is not worker:
-            known = worker, adopt.entry(worker, picture(worker), dump(worker))
-            self._entries[worker.name] = known
-        return known[1]
 
     def _alerts(self, now: float) -> list[dict[str, Any]]:
         told = alerts(self._fleet.values(), now)
@@ -359,8 +369,10 @@ class Supervisor:
             self._server.kill_server()
 
 
-def _face(worker: Worker | None) -> tuple[str, tuple[object, ...]]:
-    """Return what readers must see at once: the state, and the dialogs with what is known of them."""
-    if worker is None:
-        return "", ()
+def _shows_anew(worker: Worker, before: Worker | None) -> bool:
+    """Whether readers must see at once what changed: the state, and the dialogs with what is known of them."""
+    return worker is not before and (before is None or _face(worker) != _face(before))
+
+
+def _face(worker: Worker) -> tuple[str, tuple[object, ...]]:
     return worker.word, tuple((each.number, each.deadline > 0, each.choices) for each in worker.dialogs)

@@ -23,6 +23,7 @@ class Deaths:
         self._register = register
         self._unregister = unregister
         self._watched: dict[str, tuple[Process, int]] = {}
+        self._poll = select.poll()
 
     def watch(self, worker: str, life: Life) -> None:
         """Watch the process of a life; one that is dead already is dead at the next `dead()`."""
@@ -32,6 +33,7 @@ class Deaths:
         if hasattr(os, "pidfd_open") and process.alive():
             with suppress(OSError):
                 handle = os.pidfd_open(life.pid)
+                self._poll.register(handle, select.POLLIN)
                 self._register(handle)
         self._watched[worker] = (process, handle)
 
@@ -39,12 +41,18 @@ class Deaths:
         """Stop watching."""
         _, handle = self._watched.pop(worker, (None, -1))
         if handle >= 0:
+            self._poll.unregister(handle)
             self._unregister(handle)
             os.close(handle)
 
     def dead(self) -> list[str]:
         """Return the workers whose process is confirmed dead, and stop watching them."""
-        gone = [name for name, (process, handle) in self._watched.items() if _is_dead(process, handle)]
+        fired = {handle for handle, _ in self._poll.poll(0)}
+        gone = [
+            name
+            for name, (process, handle) in self._watched.items()
+            if handle in fired or (handle < 0 and not process.alive())
+        ]
         for name in gone:
             self.forget(name)
         return gone
@@ -57,14 +65,6 @@ class Deaths:
     def exact(self) -> bool:
         """Whether every death wakes the loop by itself."""
         return all(handle >= 0 for _, handle in self._watched.values())
-
-
-def _is_dead(process: Process, handle: int) -> bool:
-    if handle >= 0:
-        poll = select.poll()
-        poll.register(handle, select.POLLIN)
-        return bool(poll.poll(0))
-    return not process.alive()
 
 
 def of_worker(worker_dir: Path) -> list[Process]:

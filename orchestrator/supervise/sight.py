@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,20 +11,17 @@ from orchestrator.fleet.observation import (
     DesiredSeen,
     Glanced,
     Gone,
-    InboxSeen,
     Observation,
     PaneSeen,
-    Said,
-    SettingUp,
     Wanted,
 )
-from orchestrator.fleet.worker import Glance, Head, Outcome, OutcomeKind, Phase, PromptKind, Worker
-from orchestrator.hermes.feed import LIMIT, Feed, rotate
-from orchestrator.hermes.launch import read_exit, setup_runs
+from orchestrator.fleet.worker import Glance, Outcome, OutcomeKind, PromptKind, Worker
+from orchestrator.hermes.launch import read_exit
 from orchestrator.hermes.prompt import read_prompt
-from orchestrator.store import inbox
 from orchestrator.store.desired import load_desired
 from orchestrator.store.paths import FleetPaths
+from orchestrator.supervise.folder import Folder
+from orchestrator.supervise.turn import Turn
 from orchestrator.terminal.pane import PaneRow, View
 
 log = logging.getLogger("hermux")
@@ -38,19 +34,32 @@ class Sight:
     def __init__(self, paths: FleetPaths) -> None:
         self._paths = paths
         self._desired_seen = (0, 0)
-        self._feeds: dict[str, Feed] = {}
+        self._folders: dict[str, Folder] = {}
         self.panes: dict[str, PaneRow] = {}
 
-    def files(self, fleet: Mapping[str, Worker]) -> list[Observation]:
-        """Return what changed in `desired.json`, the inboxes and the event feeds."""
+    def files(self, fleet: Mapping[str, Worker], turn: Turn) -> list[Observation]:
+        """Return what changed in `desired.json`, and in the inboxes and event feeds of whom the turn concerns.
+
+        Who is only looked at because it is everyone's turn costs three `stat` calls without news.
+        """
         seen: list[Observation] = self._desired()
-        for name, worker in fleet.items():
+        for name in fleet if turn.everyone else turn.workers & fleet.keys():
+            worker = fleet[name]
             try:
-                seen += [*self._queue(name, worker), *self._events(name, worker)]
-                seen += self._setup(name, worker)
+                folder = self._folder(worker)
+                if name in turn.workers or folder.changed():
+                    seen += folder.read(worker)
+                seen += folder.setup(worker)
             except Exception:  # one worker's fault is one line in the log, never the end of the loop
                 log.exception("%s: its files cannot be read", name)
         return seen
+
+    def _folder(self, worker: Worker) -> Folder:
+        folder = self._folders.get(worker.name)
+        if folder is None:
+            folder = Folder(self._paths.worker(worker.name), worker.talk.offset)
+            self._folders[worker.name] = folder
+        return folder
 
     def _desired(self) -> list[Observation]:
         try:
@@ -76,55 +85,26 @@ class Sight:
             )
         ]
 
-    def _queue(self, name: str, worker: Worker) -> list[Observation]:
-        paths = self._paths.worker(name)
-        try:
-            files = os.listdir(paths.inbox_new)  # noqa: PTH208
-            names = tuple(sorted(n for n in files if n.endswith(".json") and n[0] != "."))
-        except OSError:
-            names = ()
-        if names == tuple(f"{head.id}.json" for head in worker.queue):
-            return []
-        return [InboxSeen(name, tuple(Head(m.id, m.kind) for m in inbox.list_new(paths)))]
-
-    def _setup(self, name: str, worker: Worker) -> list[Observation]:
-        """Return whether the setup command runs, where there is one and that has changed."""
-        if not worker.spec.setup or worker.phase is not Phase.STARTING or worker.life is None:
-            return []
-        running = setup_runs(self._paths.worker(name).attempt(worker.attempt))
-        return [] if running is worker.setting_up else [SettingUp(name, worker.attempt, running)]
-
-    def _events(self, name: str, worker: Worker) -> list[Observation]:
-        feed = self._feeds.get(name)
-        if feed is None:
-            feed = self._feeds[name] = Feed.at(self._paths.worker(name).events, worker.talk.offset)
-        try:
-            events = feed.read()
-            if events:
-                rotate(feed.path, LIMIT)
-        except OSError as error:
-            log.warning("%s: the event feed cannot be read: %s", name, error)
-            return []
-        return [Said(name, tuple(events))] if events else []
-
     def unread(self, worker: Worker) -> bool:
         """Whether the worker has reported something that was not read yet."""
-        feed = self._feeds.get(worker.name)
-        return feed is not None and feed.behind()
+        folder = self._folders.get(worker.name)
+        return folder is not None and folder.unread()
 
     def forget(self, name: str) -> None:
         """Drop what is remembered of a worker that is no more."""
-        feed = self._feeds.pop(name, None)
-        if feed is not None:
-            feed.close()
+        folder = self._folders.pop(name, None)
+        if folder is not None:
+            folder.close()
 
     def rows(self, rows: list[PaneRow], fleet: Mapping[str, Worker]) -> list[Observation]:
-        """Take in the periodic read of all panes."""
+        """Take in the periodic read of all panes, and return those that show something new."""
         self.panes = {row.pane_id: row for row in rows}
         return [
             PaneSeen(name, worker.attempt, row.bells, row.activity, row.in_mode)
             for name, worker in fleet.items()
-            if worker.life is not None and (row := self.panes.get(worker.life.pane)) is not None
+            if worker.life is not None
+            and (row := self.panes.get(worker.life.pane)) is not None
+            and not _known(worker, row)
         ]
 
     def glance(self, worker: Worker, view: View) -> Glanced:
@@ -156,6 +136,11 @@ class Sight:
         folder = self._paths.worker(worker.name).attempt(worker.attempt)
         words = " / ".join([line.strip() for line in screen.splitlines() if line.strip()][-LAST_WORDS:])
         return Gone(worker.name, worker.attempt, _outcome(folder, row), words[:400])
+
+
+def _known(worker: Worker, row: PaneRow) -> bool:
+    same_mode = worker.glance is None or worker.glance.in_mode == row.in_mode
+    return same_mode and (worker.bells, worker.painted) == (row.bells, row.activity)
 
 
 def _outcome(folder: Path, row: PaneRow | None) -> Outcome:

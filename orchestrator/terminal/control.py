@@ -44,6 +44,7 @@ class Control:
         self._server = server
         self._pid_file = pid_file
         self._client: Wire | None = None
+        self._rows: dict[str, PaneRow | None] = {}
 
     def start(self, *, timeout: float = 5.0) -> None:
         """Attach to the running server (see `Server.ensure`) and return when it answers."""
@@ -98,8 +99,9 @@ class Control:
 
     def panes(self) -> list[PaneRow]:
         """Return all panes of the server, the keep-alive session's left out (1.1 ms for 100)."""
-        rows = [parse_row(line) for line in self.run(["list-panes", "-a", "-F", PANE_FORMAT])]
-        return [row for row in rows if row and row.session != KEEP_ALIVE]
+        lines = self.run(["list-panes", "-a", "-F", PANE_FORMAT])
+        self._rows = {line: self._rows.get(line) or parse_row(line) for line in lines}  # most are as before
+        return [row for row in self._rows.values() if row and row.session != KEEP_ALIVE]
 
     def capture(self, pane_id: str, *, start: int | None = None, ansi: bool = False) -> str:
         """Return the screen, its rows joined by line ends; `start=-100` adds 100 lines of history."""

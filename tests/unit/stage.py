@@ -15,9 +15,9 @@ from orchestrator.fleet.message import digest
 from orchestrator.fleet.spec import Endpoint, EndpointKind, WorkerSpec
 from orchestrator.store import inbox
 from orchestrator.store.desired import DesiredWorker, Want, edit_desired, load_desired
+from orchestrator.store.files import write_json
 from orchestrator.store.lock import FileLock
 from orchestrator.store.paths import FleetPaths
-from orchestrator.store.state import write_state
 from tests.until import until
 
 
@@ -72,9 +72,14 @@ class Stage:
         self.draw()
 
     def draw(self) -> None:
-        write_state(
-            self.paths, {"version": "0.1.0", "time": time.time(), "alerts": [], "workers": self.entries}
-        )
+        picture = {
+            "schema": 1,
+            "version": "0.1.0",
+            "time": time.time(),
+            "alerts": [],
+            "workers": self.entries,
+        }
+        write_json(self.paths.state, picture, sync=False)
 
     def forget(self, name: str) -> None:
         del self.entries[name]

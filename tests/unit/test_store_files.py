@@ -20,7 +20,7 @@ from orchestrator.fleet.worker import Want
 from orchestrator.store import desired, env, files, journal, wake
 from orchestrator.store.lock import FileLock
 from orchestrator.store.paths import RESERVED, FleetPaths, WorkerPaths, fleet_paths, state_root
-from orchestrator.store.state import read_state, write_state
+from orchestrator.store.state import read_state
 
 SPEC = WorkerSpec(
     "coder-1",
@@ -150,7 +150,8 @@ def test_nothing_is_written_into_a_wake_that_is_no_fifo(tmp_path: Path) -> None:
 
 def test_state_has_an_age(fleet: FleetPaths) -> None:
     assert read_state(fleet) is None
-    write_state(fleet, {"time": 1.0, "workers": {"a": {}}})
+    files.write_json(fleet.state, {"workers": {"a": {}}})
+    os.utime(fleet.state, (1.0, 1.0))
     state = read_state(fleet)
     assert state is not None and state.age > 1e6 and list(state.workers) == ["a"]
 

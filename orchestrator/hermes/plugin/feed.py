@@ -33,6 +33,7 @@ class FeedWriter:
     def __init__(self, owner: Owner) -> None:
         self._path = owner.directory / "events.jsonl"
         self._wake = owner.wake
+        self._line = f"{owner.directory.name}\n".encode()
 
     def append(self, line: dict[str, Any]) -> None:
         """Write a line with one `write()` (O_APPEND keeps lines of several threads whole)."""
@@ -45,13 +46,13 @@ class FeedWriter:
         self.poke()
 
     def poke(self) -> None:
-        """Wake the supervisor, if one listens and if `wake` is the FIFO that it should be."""
+        """Wake the supervisor for this worker, if one listens and if `wake` is the FIFO that it should be."""
         if self._wake is None:
             return
         with suppress(OSError):
             pipe = os.open(self._wake, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             try:
                 if stat.S_ISFIFO(os.fstat(pipe).st_mode):
-                    os.write(pipe, b"e")
+                    os.write(pipe, self._line)
             finally:
                 os.close(pipe)
