@@ -52,7 +52,10 @@ def _look_after(worker: Worker) -> float:
         return LOOK_BUSY
     if worker.op is not None:
         return LOOK_BUSY if worker.op.step not in ("term", "kill", "accepted") else LOOK_PAINTED
-    if worker.queue or glance.at - worker.steady_since < 0.3:
+    agreed = (
+        worker.talk.busy and glance.kind is PromptKind.BUSY
+    )  # events and screen: nothing is to be settled
+    if worker.queue or (glance.at - worker.steady_since < 0.3 and not agreed):
         return 0.3
     unseen = worker.painted >= int(glance.at) or worker.talk.heard > glance.at
     return LOOK_PAINTED if unseen or _waits(glance) or worker.phase is Phase.HELD else LOOK_IDLE

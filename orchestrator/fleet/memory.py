@@ -17,18 +17,23 @@ T = typing.TypeVar("T")
 
 def dump(worker: Worker) -> dict[str, Any]:
     """Return the worker as JSON-ready data, in half the time of `dataclasses.asdict`."""
-    return typing.cast(dict[str, Any], _plain(worker))
+    return typing.cast(dict[str, Any], plain(worker))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return a value as dicts, lists and scalars. All of it is immutable, so nothing need be copied."""
     if isinstance(value, str | int | float | None):
         return value
     if isinstance(value, tuple):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
-    return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {name: plain(each) for name, each in value.items()}
+    return {name: plain(getattr(value, name)) for name in _names(type(value))}
+
+
+@cache
+def _names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def load(data: Mapping[str, Any]) -> Worker:

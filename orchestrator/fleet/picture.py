@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from orchestrator.fleet.deliver import closed
 from orchestrator.fleet.dialog import Dialog
+from orchestrator.fleet.memory import plain
 from orchestrator.fleet.people import front
 from orchestrator.fleet.talk import TurnOutcome
 from orchestrator.fleet.worker import DIALOGS, Activity, Phase, PromptKind, Worker
@@ -92,7 +92,7 @@ def picture(worker: Worker) -> dict[str, Any]:
         "role": worker.spec.role,
         "cwd": worker.spec.cwd,
         "hermes_profile": worker.spec.hermes_profile,
-        "endpoint": asdict(worker.spec.endpoint),
+        "endpoint": plain(worker.spec.endpoint),
         "fallback": [each.model for each in worker.spec.fallback],
         "model": worker.talk.model,
         "want": str(worker.want),
@@ -104,7 +104,7 @@ def picture(worker: Worker) -> dict[str, Any]:
         "dialogs": [shown_dialog(worker, each) for each in worker.dialogs] if worker.life else [],
         "timed_out": worker.timed_out,
         "background": background(worker) if worker.life else 0,
-        "last_turn": asdict(last) if last else None,
+        "last_turn": plain(last) if last else None,
         "intake": "paused" if shut else "open",
         "intake_why": shut,
         "word": worker.word,
@@ -131,5 +131,5 @@ def picture(worker: Worker) -> dict[str, Any]:
         "tokens": {"in": worker.talk.tokens_in, "out": worker.talk.tokens_out},
         "turns": worker.talk.turns,
         "queued": len(worker.queue),
-        "decided": [asdict(d) for d in worker.decided],
+        "decided": [plain(d) for d in worker.decided],
     }

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 
 NARROW = 64
 """Columns below which Hermes draws its minimal chrome."""
@@ -97,7 +98,13 @@ def box_above(lines: tuple[str, ...]) -> list[str]:
 
 def _pane_columns(lines: list[str]) -> int:
     """Return how many columns the pane has at least; Hermes' rules are as wide as the pane."""
-    return max(sum(1 for char in line if _cells(char)) for line in lines)
+    return max(map(_columns, lines))
+
+
+@lru_cache(maxsize=4096)
+def _columns(line: str) -> int:
+    """Return how many columns a line has at least. Most lines of a screen were there at the last look, too."""
+    return len(line) if line.isascii() else sum(1 for char in line if _cells(char))
 
 
 def cut(line: str, cells: int) -> str:

@@ -36,12 +36,12 @@ owner = find_owner()
 recorder, rule = Recorder(FeedWriter(owner), owner), "─" * 120
 who = {"session_id": "s1", "turn_id": "t1", "platform": "cli"}
 recorder.report("plugin_loaded", {}, {"version": "0", "hermes_version": "0.19.0", "python": "3"})
-print(f" ⚕ stand-in │ 0 │ 0s\\n{rule}\\n❯ \\n{rule}\\x1b[2A\\r\\x1b[2C", end="", flush=True)
+print(f"\\n ⚕ stand-in │ 0 │ 0s\\n{rule}\\n❯ \\n{rule}\\x1b[1A\\r\\x1b[2C", end="", flush=True)
 time.sleep(2)
 recorder.report("pre_llm_call", who, {"preview": "work"})
 for number in itertools.count():
-    print(f"\\x1b[H\\x1b[J step {number}\\n ⚕ stand-in │ {number} │ 0s\\n{rule}\\n"
-          f"⚕ ❯ msg=interrupt · /queue\\n{rule}\\x1b[2A\\r\\x1b[4C", end="", flush=True)
+    print(f"\\x1b[H step {number}\\n ⚕ stand-in │ {number} │ 0s\\n{rule}\\n"
+          f"⚕ ❯ msg=interrupt · /queue\\n{rule}\\x1b[1A\\r\\x1b[4C", end="", flush=True)
     name = ("pre_api_request", "post_api_request", "pre_tool_call", "post_tool_call")[number % 4]
     recorder.report(name, who, {"tool": "terminal", "summary": f"step {number}", "model": "stand-in"})
     time.sleep(1 / @RATE@)
