@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 
 from orchestrator.fleet import people
 from orchestrator.fleet.action import Look
 from orchestrator.fleet.pen import Pen
 from orchestrator.fleet.worker import Glance, Phase, PromptKind, Worker
 
-LOOK_BUSY, LOOK_PAINTED, LOOK_IDLE = 0.1, 1.0, 30.0
+LOOK_BUSY, LOOK_PAINTED = 0.1, 1.0
+NEVER = inf
+"""What an idle worker's screen costs: tmux says when something was painted (`window_activity`)."""
 PATIENT = 1.0
 
 
@@ -36,8 +39,8 @@ def plan_look(pen: Pen) -> None:
     worker = pen.worker
     if worker.life is None:
         return
-    since = pen.now - worker.glance.at if worker.glance else LOOK_IDLE
-    if since >= _look_after(worker):
+    since = pen.now - worker.glance.at if worker.glance else NEVER
+    if since < 0 or since >= _look_after(worker):  # less than none: the clock was put back
         pen.act(Look, "the screen is the witness here")
 
 
@@ -58,7 +61,7 @@ def _look_after(worker: Worker) -> float:
     if worker.queue or (glance.at - worker.steady_since < 0.3 and not agreed):
         return 0.3
     unseen = worker.painted >= int(glance.at) or worker.talk.heard > glance.at
-    return LOOK_PAINTED if unseen or _waits(glance) or worker.phase is Phase.HELD else LOOK_IDLE
+    return LOOK_PAINTED if unseen or _waits(glance) or worker.phase is Phase.HELD else NEVER
 
 
 def _waits(glance: Glance) -> bool:

@@ -28,7 +28,7 @@ def plain(value: Any) -> Any:
         return [plain(each) for each in value]
     if isinstance(value, Mapping):
         return {name: plain(each) for name, each in value.items()}
-    return {name: plain(getattr(value, name)) for name in _names(type(value))}
+    return {name: plain(getattr(value, name)) for name in _names(value.__class__)}
 
 
 @cache
