@@ -75,9 +75,9 @@ def _grow(home: Home, url: str, sizes: tuple[int, ...], seconds: float) -> dict[
 def _cost(home: Home, seconds: float) -> Cost:
     client = int(json.loads((home.paths.root / "control.json").read_text())["pid"])
     pids = [home.supervisor(), client, tmux_pid(home)]
-    shares = _shares(pids, seconds)
+    supervisor, client_share, server = _shares(pids, seconds)
     memory = sum(psutil.Process(pid).memory_info().rss for pid in pids[:2]) / 2**20
-    return Cost(*shares, memory)
+    return Cost(supervisor, client_share, server, memory)
 
 
 def _shares(pids: list[int], seconds: float) -> list[float]:
