@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import statistics
 import sys
@@ -67,6 +68,9 @@ def measure(*, quick: bool) -> Row:
                     shells.append(_peer(loops[1]))
                 if kill % 8 == 0:
                     for peer in running:
+                        time.sleep(
+                            random.uniform(0, 1)
+                        )  # they look at their children at moments of their own
                         peers[peer.name].append(_peer(peer.files[0]))
     return Row(
         "kill",
