@@ -29,7 +29,7 @@ def test_a_turn_is_about_whom_was_named_and_who_is_midway_and_each_second_about_
     assert turns.next(fleet, NOW).everyone
     turns.name({"a"})
     turn = turns.next(fleet, NOW + 0.1)
-    assert (turn.workers, turn.everyone) == ({"a", "b"}, False)
+    assert turn.workers == {"a", "b"} and not turn.everyone
     assert turns.next(fleet, NOW + 0.2).workers == {"b"}
     turns.name({""})
     assert turns.next(fleet, NOW + 0.3).everyone
