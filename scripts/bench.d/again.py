@@ -39,7 +39,7 @@ def measure(*, quick: bool) -> Row:
         "kill -9 of a ready Hermes until its prompt line stands again, in its own conversation",
         back,
         [middle],
-        limit=middle.median + MORE,
+        limit=round(middle.median + MORE, 2),
         limit_is_ratio=False,
         notes=[f"the promise is the bare start of this run and {MORE:g} s."],
     )
