@@ -27,12 +27,12 @@ class Folder:
         self._new = str(paths.inbox_new)
         self._offset = offset
         self._feed: Feed | None = None
-        self._listed = -1
+        self._listed: tuple[int, tuple[Head, ...]] = (-1, ())
 
     def changed(self) -> bool:
         """Whether there may be news."""
         stamp = self._stamp()
-        return self._feed is None or stamp < 0 or stamp != self._listed or self._feed.behind()
+        return self._feed is None or stamp < 0 or stamp != self._listed[0] or self._feed.behind()
 
     def read(self, worker: Worker) -> list[Observation]:
         """Return the news since the last call."""
@@ -55,7 +55,10 @@ class Folder:
             self._feed.close()
 
     def _queue(self, worker: Worker) -> list[Observation]:
-        self._listed = self._stamp()
+        stamp = self._stamp()
+        if stamp >= 0 and self._listed == (stamp, worker.queue):
+            return []
+        self._listed = stamp, worker.queue
         try:
             files = os.listdir(self._new)  # noqa: PTH208
             names = tuple(sorted(n for n in files if n.endswith(".json") and n[0] != "."))

@@ -31,7 +31,7 @@ def measure(home: Home, *, quick: bool) -> Row:
     """One after the other on the same server, so that neither adds to the other's share."""
     seconds = 5.0 if quick else 20.0
     time.sleep(SETTLE)
-    pids = {"supervisor": home.supervisor(), "tmux": _tmux(home)}
+    pids = {"supervisor": home.supervisor(), "tmux": tmux_pid(home)}
     before = {name: cpu(pid) for name, pid in pids.items()}
     began = time.monotonic()
     time.sleep(seconds)
@@ -60,5 +60,6 @@ def cpu(pid: int) -> float:
     return float(times.user + times.system)
 
 
-def _tmux(home: Home) -> int:
+def tmux_pid(home: Home) -> int:
+    """Return the pid of the fleet's tmux server."""
     return int(json.loads(home.paths.state.read_text())["tmux"]["pid"])

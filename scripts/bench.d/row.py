@@ -44,6 +44,8 @@ class Row:
     limit: float | None = None
     limit_is_ratio: bool = True
     notes: Sequence[str] = ()
+    also: Sequence[tuple[str, bool, str]] = ()
+    """Further promises of the row: what was measured, whether that keeps it, and the promise."""
 
     @property
     def ratios(self) -> list[float]:
@@ -56,19 +58,21 @@ class Row:
 
     @property
     def kept(self) -> bool:
-        return self.limit is None or self.judged <= self.limit
+        return all(kept for _, kept, _ in self.also) and (self.limit is None or self.judged <= self.limit)
 
     @property
     def promise(self) -> str:
         if self.limit is None:
             return "none"
-        return f"≤ {self.limit:g} ×" if self.limit_is_ratio else f"≤ {self.limit:g} {self.ours.unit}"
+        first = f"≤ {self.limit:g} ×" if self.limit_is_ratio else f"≤ {self.limit:g} {self.ours.unit}"
+        return "; ".join([first, *(promise for _, _, promise in self.also)])
 
     @property
     def verdict(self) -> str:
         if self.limit is None:
             return "shown"
-        return "kept" if self.kept else "MISSED"
+        missed = [what for what, kept, _ in self.also if not kept]
+        return "kept" if self.kept else " ".join(["MISSED", *missed])
 
 
 def number(value: float) -> str:

@@ -47,13 +47,13 @@ def _cpu(rounds: list[Taken]) -> float:
 def measure(*, quick: bool) -> Row:
     """Alternate the two, and who begins, at least three rounds each."""
     ours: list[Taken] = []
-    bare: list[Taken] = []
+    plain: list[Taken] = []
     with rehearsal() as url:
         for turn in range(1 if quick else 4):
-            contestants = [(ours, _hermux), (bare, _bare)]
+            contestants = [(ours, _hermux), (plain, bare)]
             for values, run in contestants if turn % 2 == 0 else contestants[::-1]:
                 values.append(run(url))
-                print(f"  spawn: {run.__name__[1:]} {values[-1]}", flush=True)
+                print(f"  spawn: {run.__name__.lstrip('_')} {values[-1]}", flush=True)
     return Row(
         "spawn",
         f"{COUNT} workers spawned at once from nothing, until all are ready",
@@ -62,14 +62,14 @@ def measure(*, quick: bool) -> Row:
             Series(
                 f"{COUNT} bare, configured hermes in tmux, to the last prompt line",
                 "s",
-                tuple(each.seconds for each in bare),
+                tuple(each.seconds for each in plain),
             )
         ],
         limit=LIMIT,
         notes=[
             "hermux' time holds the command, supervisor, tmux server, profiles and the plugin.",
-            f"CPU until then, of everything that was started: hermux {_cpu(ours):.1f} s, bare {_cpu(bare):.1f} s, "
-            f"ratio {_cpu(ours) / _cpu(bare):.2f}.",
+            f"CPU until then, of everything that was started: hermux {_cpu(ours):.1f} s, bare {_cpu(plain):.1f} s, "
+            f"ratio {_cpu(ours) / _cpu(plain):.2f}.",
         ],
     )
 
@@ -91,10 +91,11 @@ def _of_children() -> float:
     return sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
 
 
-def _bare(url: str) -> Taken:
+def bare(url: str, count: int = COUNT) -> Taken:
+    """Start that many Hermes that were configured beforehand, and wait for the last prompt line."""
     with fresh_home() as home:
-        commands = [_configured(home, url, f"bare-{n + 1}") for n in range(COUNT)]
-        names = [f"bare-{n + 1}" for n in range(COUNT)]
+        commands = [_configured(home, url, f"bare-{n + 1}") for n in range(count)]
+        names = [f"bare-{n + 1}" for n in range(count)]
         before, began = _of_children(), time.perf_counter()
         for name, command in zip(names, commands, strict=True):
             _tmux(
