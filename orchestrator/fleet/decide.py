@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from orchestrator.fleet import answer, beside, deliver, life, looking, people, stopping
+from orchestrator.fleet import answer, beside, deliver, life, looking, mass, people, stopping
 from orchestrator.fleet.action import Action
 from orchestrator.fleet.admission import Host, Room, may_roll
 from orchestrator.fleet.events import Event, EventName
@@ -26,6 +26,7 @@ from orchestrator.fleet.observation import (
     Observation,
     PaneSeen,
     Said,
+    ServerLost,
     SettingUp,
     Swept,
     Taken,
@@ -59,13 +60,19 @@ def decide(
     """
     room = Room(host, fleet.values(), now)
     pens = {name: Pen(worker, now, room) for name, worker in fleet.items()}
+    for pen in pens.values():
+        pen.peers = pens
     for seen in observations:
         if isinstance(seen, DesiredSeen):
             _desired(pens, seen, now, room)
+        elif isinstance(seen, ServerLost):
+            for pen in pens.values():
+                mass.lost(pen, seen.at)
         elif seen.worker in pens:
             _absorb(pens[seen.worker], seen)
     for pen in pens.values():
         _plan_roll(pen, pens)
+        _plan_return(pen)
         _plan(pen)
         _name_state(pen)
     kept = {name: pen.worker for name, pen in pens.items() if not life.forgotten(pen.worker)}
@@ -79,6 +86,7 @@ def _desired(pens: dict[str, Pen], seen: DesiredSeen, now: float, room: Room) ->
         else:
             worker = Worker(wanted.spec, wanted.want, wanted.generation, wanted.grace, since=now)
             pens[name] = Pen(worker, now, room)
+            pens[name].peers = pens
     for name, pen in pens.items():
         if name not in seen.workers and pen.worker.listed:
             pen.set(listed=False, want=Want.STOPPED)
@@ -130,7 +138,7 @@ def _absorb(pen: Pen, seen: Observation) -> None:
             life.autopsied(pen, seen)
         case Swept():
             life.swept(pen, seen)
-        case DesiredSeen():
+        case DesiredSeen() | ServerLost():
             pass
 
 
@@ -241,6 +249,12 @@ def _plan_roll(pen: Pen, pens: Mapping[str, Pen]) -> None:
         stopping.stop(pen, "its settings changed and it is idle")
 
 
+def _plan_return(pen: Pen) -> None:
+    """After the tmux server's death: hold nobody up for ever, and end what outlived it."""
+    mass.given_up(pen)
+    mass.outlived(pen)
+
+
 def _plan_boot(pen: Pen) -> None:
     worker, glance = pen.worker, pen.worker.glance
     if worker.phase not in (Phase.STARTING, Phase.HELD) or glance is None or worker.life is None:
@@ -285,7 +299,7 @@ def _advance(pen: Pen) -> None:
 def _plan_dead(pen: Pen) -> None:
     worker = pen.worker
     if worker.want is Want.RUN and worker.phase is not Phase.HELD:
-        if pen.now < worker.not_before or life.waits_for_memory(pen):
+        if pen.now < worker.not_before or life.waits_for_turn(pen) or life.waits_for_memory(pen):
             return
         if worker.phase is Phase.BACKOFF:
             life.start_when_due(pen)

@@ -30,7 +30,7 @@ def next_look(fleet: Mapping[str, Worker], now: float) -> float:
 def plan_look(pen: Pen) -> None:
     """Ask for a reading of the screen where the last one is too old for what is going on."""
     worker = pen.worker
-    if worker.life is None:
+    if worker.life is None or not worker.life.pane:
         return
     since = pen.now - worker.glance.at if worker.glance else LOOK_IDLE
     if since >= _look_after(worker):

@@ -262,6 +262,8 @@ class Worker:
     crashes: tuple[float, ...] = ()
     restarts: int = 0
     not_before: float = 0.0
+    lost_at: float = 0.0
+    """When the tmux server died under it; 0 = it did not, or the worker is back."""
     nudge: bool = False
     """The crash interrupted a turn: tell the worker to go on when it is ready."""
     cut_off: bool = False
