@@ -10,7 +10,7 @@ from orchestrator.api import ready
 from orchestrator.api.picture import Picture, read_picture
 from orchestrator.api.ready import Say, quiet
 from orchestrator.api.select import select, select_one
-from orchestrator.api.supervisor import ensure
+from orchestrator.api.supervisor import check_version, ensure, running
 from orchestrator.api.worker import Worker
 from orchestrator.errors import UsageError
 from orchestrator.store.paths import FleetPaths, fleet_paths
@@ -82,6 +82,7 @@ class Fleet:
         from orchestrator.api import spawn
         from orchestrator.api.profiles import plugged
 
+        check_version(running(self.paths))
         found = spawn.preflight(self.paths, self.env, order)
         if order.replace and order.name in self.names():
             self.stop([order.name], say=say)
@@ -206,6 +207,7 @@ class Fleet:
         """Take a queued message back; raises UsageError when it no longer waits."""
         from orchestrator.store import inbox
 
+        check_version(running(self.paths))
         return inbox.unsend(self.paths, message_id)
 
     def ensure_supervisor(self) -> bool:
@@ -252,6 +254,7 @@ class Fleet:
 
         if not names:
             return
+        check_version(running(self.paths))
         with edit_desired(self.paths) as desired:
             for name in names:
                 worker = desired.workers.get(name)

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from orchestrator.api.supervisor import running
+from orchestrator.api.supervisor import HAND_OVER, other_version, running
 from orchestrator.store.files import read_json
 from orchestrator.store.paths import FleetPaths, fleet_paths
 from orchestrator.store.state import State, read_state
@@ -41,6 +41,8 @@ class Picture:
             drawn = f"this picture is {span(self.age)} old" if self.time else "nothing was seen yet"
             wanted = [name for name, worker in self.workers.items() if worker.get("want") == "run"]
             return f"no supervisor runs: {drawn} → hermux start {' '.join(wanted)}"
+        if told := other_version(self.supervisor):
+            return f"{told} → {HAND_OVER}"
         if self.time and self.age > STALE:
             return f"the supervisor (pid {self.supervisor.get('pid')}) has been silent for {span(self.age)}"
         return ""

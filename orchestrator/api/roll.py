@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.api import supervisor
 from orchestrator.api.endpoint import addressed, network
 from orchestrator.api.follow import dialog_text
 from orchestrator.api.picture import Picture
@@ -70,6 +71,7 @@ def roll(
     dialog are left, TimedOut (`timeout` in seconds): nothing is undone, and the rest follows when idle.
     `result` is filled as it goes on, so that it tells something then too.
     """
+    supervisor.check_version(supervisor.running(fleet.paths))
     result = Roll() if result is None else result
     steps = _write(fleet, target, result)
     for name, text in result.said:

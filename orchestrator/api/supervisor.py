@@ -27,14 +27,23 @@ def running(paths: FleetPaths) -> dict[str, Any] | None:
     return FileLock(paths.supervisor_lock).holder()
 
 
-def check_version(holder: Mapping[str, Any]) -> None:
-    """Raise SupervisorDown when a supervisor of another version runs."""
-    version, pid = holder.get("version", ""), holder.get("pid", 0)
-    if version and version != __version__:
-        raise SupervisorDown(
-            f"the supervisor (pid {pid}) is hermux {version}, this is {__version__}",
-            hint=f"end it and run this again; workers go on meanwhile: kill {pid}",
-        )
+HAND_OVER = "hermux supervise --replace --detach"
+"""What to type when a supervisor of another version runs."""
+
+
+def other_version(holder: Mapping[str, Any] | None) -> str:
+    """Return what is to be said of a supervisor of another version, "" for one of this version or none."""
+    version = str((holder or {}).get("version") or "")
+    if not holder or not version or version == __version__:
+        return ""
+    return f"the supervisor (pid {holder.get('pid', 0)}) is hermux {version}, this is {__version__}"
+
+
+def check_version(holder: Mapping[str, Any] | None) -> None:
+    """Raise SupervisorDown when a supervisor of another version runs: what it would make of our files is not known."""
+    told = other_version(holder)
+    if told:
+        raise SupervisorDown(told, hint=f"{HAND_OVER}  (workers go on meanwhile), then run this again")
 
 
 LOG_LIMIT = 4 << 20
@@ -52,17 +61,29 @@ def _rotate_log(paths: FleetPaths) -> None:
 class Starting:
     """A supervisor that was asked to start; `confirm` waits until it, or another one, is there."""
 
-    def __init__(self, paths: FleetPaths, env: Mapping[str, str], *, secrets: Collection[str] = ()) -> None:
-        """Start one unless one runs. `secrets` are names of variables that it must not see."""
+    def __init__(
+        self,
+        paths: FleetPaths,
+        env: Mapping[str, str],
+        *,
+        secrets: Collection[str] = (),
+        replace: bool = False,
+    ) -> None:
+        """Start one unless one runs, or (`replace`) in the place of the one that runs.
+
+        `secrets` are names of variables that it must not see.
+        """
         self.paths = paths
         self.child: Any = None
         holder = running(paths)
-        if holder is not None:
+        self.before = int((holder or {}).get("pid") or 0) if replace else 0
+        """The pid of the supervisor that is to hand over; 0 = none."""
+        if holder is not None and not replace:
             check_version(holder)
             return
         import subprocess
 
-        command, cwd = _command(paths)
+        command, cwd = _command(paths, "--replace" if replace else "")
         _rotate_log(paths)
         log = os.open(paths.supervisor_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
@@ -86,9 +107,9 @@ class Starting:
     def confirm(self) -> None:
         """Return when a supervisor holds the lock; raises SupervisorDown with the end of its log."""
         deadline = time.monotonic() + START_LIMIT
-        while (holder := running(self.paths)) is None or not holder["pid"]:
+        while (holder := running(self.paths)) is None or holder["pid"] in (0, self.before):
             if self.child is None or self.child.poll() is not None:
-                if running(self.paths) is None:
+                if self.before or running(self.paths) is None:
                     raise SupervisorDown(
                         "the supervisor did not start: " + _last_words(self.paths), hint=self._hint()
                     )
@@ -110,6 +131,16 @@ def ensure(paths: FleetPaths, env: Mapping[str, str]) -> bool:
     return starting.started
 
 
+def hand_over(paths: FleetPaths, env: Mapping[str, str]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """Have a supervisor of this version take the place of the one that runs; return both, by their locks.
+
+    Workers go on, and a delivery in the middle is carried on. Raises SupervisorDown.
+    """
+    before = running(paths)
+    Starting(paths, env, replace=True).confirm()
+    return before, running(paths) or {}
+
+
 def scrubbed(env: Mapping[str, str], secrets: Collection[str] = ()) -> dict[str, str]:
     """Return the environment for a supervisor: no variable of a worker, none that looks like a key or has a login."""
     from orchestrator.fleet.proxy import passwords  # `hermux ls` does without it
@@ -124,9 +155,9 @@ def scrubbed(env: Mapping[str, str], secrets: Collection[str] = ()) -> dict[str,
     }
 
 
-def _command(paths: FleetPaths) -> tuple[list[str], Path]:
+def _command(paths: FleetPaths, *flags: str) -> tuple[list[str], Path]:
     """Return argv and working directory: an installed package is found without the directory."""
-    arguments = ["-m", "orchestrator.supervise", "--fleet", paths.fleet]
+    arguments = ["-m", "orchestrator.supervise", "--fleet", paths.fleet, *filter(None, flags)]
     home = Path(__file__).resolve().parents[2]
     if str(home) in sys.path[1:]:
         return [sys.executable, "-P", *arguments], paths.root

@@ -223,9 +223,11 @@ class Worker:
         self.fleet.remove([self.name], purge=purge)
 
     def _put(self, kind: MessageKind, *, sender: str, **fields: Any) -> str:
+        from orchestrator.api.supervisor import check_version, running
         from orchestrator.fleet.message import Message
         from orchestrator.store.wake import poke
 
+        check_version(running(self.fleet.paths))
         if not self.paths.inbox_new.is_dir():
             raise NotReady(
                 f"{self.name} has no inbox: {self.paths.inbox_new}", hint=f"hermux why {self.name}"

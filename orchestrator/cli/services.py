@@ -9,25 +9,43 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from orchestrator.api.supervisor import check_version, running
+from orchestrator.api.supervisor import check_version, hand_over, running
 from orchestrator.cli.options import FleetName, Quiet, open_fleet
-from orchestrator.errors import SupervisorDown
+from orchestrator.cli.show import talk
+from orchestrator.errors import SupervisorDown, UsageError
 
 
-def supervise(fleet: FleetName = "") -> None:
+def supervise(
+    replace: Annotated[
+        bool, typer.Option("--replace", help="have the supervisor that runs hand over; workers go on")
+    ] = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="with --replace: in the background, and return")
+    ] = False,
+    fleet: FleetName = "",
+) -> None:
     """Run the fleet's supervisor here, in the foreground; Ctrl-C ends it, and workers go on.
 
     Commands start one in the background by themselves: this is for service managers and for watching.
+    After an update of hermux, `hermux supervise --replace --detach` hands over to the new version: nothing is
+    restarted, no message is lost or comes twice, and a delivery in the middle is carried on.
     """
     opened = open_fleet(fleet)
+    if detach and not replace:
+        raise UsageError("--detach goes with --replace", hint="hermux supervise --replace --detach")
+    if detach:
+        before, now = hand_over(opened.paths.make(), opened.env)
+        was = f"in the place of pid {before['pid']} (hermux {before['version']})" if before else "anew"
+        talk(f"pid {now.get('pid')} (hermux {now.get('version')}) supervises fleet {opened.name}, {was}")
+        return
     holder = running(opened.paths)
-    if holder is not None:
+    if holder is not None and not replace:
         check_version(holder)
         raise SupervisorDown(
             f"fleet {opened.name} is supervised already, by pid {holder['pid']}",
-            hint=f"to end that one: kill {holder['pid']}",
+            hint="to take its place: hermux supervise --replace",
         )
-    _become(["orchestrator.supervise", "--fleet", opened.name])
+    _become(["orchestrator.supervise", "--fleet", opened.name, *(["--replace"] if replace else [])])
 
 
 def mock_endpoint(

@@ -19,11 +19,21 @@ ANEW_TOLD = 3600.0
 
 def alerts(workers: Iterable[Worker], now: float) -> list[dict[str, Any]]:
     """Return `{text, since}` for whatever needs a look; `since` is when the worker's state began, epoch seconds."""
-    return [
+    every = list(workers)
+    return _server_died(every) + [
         {"text": f"{worker.name}: {text}", "since": worker.since}
-        for worker in workers
+        for worker in every
         for text in _of_worker(worker, now)
     ]
+
+
+def _server_died(workers: list[Worker]) -> list[dict[str, Any]]:
+    away = [worker for worker in workers if worker.lost_at]
+    if not away:
+        return []
+    names = ", ".join(worker.name for worker in away)
+    text = f"the tmux server died; not back yet, one comes after the other: {names}"
+    return [{"text": text, "since": min(worker.lost_at for worker in away)}]
 
 
 def _of_worker(worker: Worker, now: float) -> list[str]:

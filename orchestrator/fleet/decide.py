@@ -10,7 +10,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from orchestrator.fleet import answer, beside, deliver, draining, handover, life, looking, people, stopping
+from orchestrator.fleet import (
+    answer,
+    beside,
+    deliver,
+    draining,
+    handover,
+    life,
+    looking,
+    mass,
+    people,
+    stopping,
+)
 from orchestrator.fleet.action import Action
 from orchestrator.fleet.admission import Host, Room, may_roll
 from orchestrator.fleet.events import Event, EventName
@@ -26,6 +37,7 @@ from orchestrator.fleet.observation import (
     Observation,
     PaneSeen,
     Said,
+    ServerLost,
     SettingUp,
     Swept,
     Taken,
@@ -64,14 +76,20 @@ def decide(
     """
     room = Room(host, fleet.values(), now)
     pens = {name: Pen(worker, now, room) for name, worker in fleet.items()}
+    for pen in pens.values():
+        pen.peers = pens
     for seen in observations:
         if isinstance(seen, DesiredSeen):
             _desired(pens, seen, now, room)
+        elif isinstance(seen, ServerLost):
+            for pen in pens.values():
+                mass.lost(pen, seen.at)
         elif seen.worker in pens:
             _absorb(pens[seen.worker], seen)
-    wanted_anew = any(isinstance(seen, DesiredSeen) for seen in observations)
-    for pen in pens.values() if only is None or wanted_anew else _concerned(pens, observations, only):
+    everyone = only is None or any(isinstance(seen, DesiredSeen | ServerLost) for seen in observations)
+    for pen in pens.values() if everyone else _concerned(pens, observations, only or ()):
         _plan_roll(pen, pens)
+        _plan_return(pen)
         _plan(pen)
         _name_state(pen)
     kept = {name: pen.worker for name, pen in pens.items() if not life.forgotten(pen.worker)}
@@ -79,7 +97,7 @@ def decide(
 
 
 def _concerned(pens: dict[str, Pen], observations: Sequence[Observation], only: Collection[str]) -> list[Pen]:
-    seen_of = {seen.worker for seen in observations if not isinstance(seen, DesiredSeen)}
+    seen_of = {seen.worker for seen in observations if not isinstance(seen, DesiredSeen | ServerLost)}
     return [pen for name, pen in pens.items() if name in only or name in seen_of]
 
 
@@ -90,6 +108,7 @@ def _desired(pens: dict[str, Pen], seen: DesiredSeen, now: float, room: Room) ->
         else:
             worker = Worker(wanted.spec, wanted.want, wanted.generation, wanted.grace, since=now)
             pens[name] = Pen(worker, now, room)
+            pens[name].peers = pens
     for name, pen in pens.items():
         if name not in seen.workers and pen.worker.listed:
             pen.set(listed=False, want=Want.STOPPED)
@@ -151,7 +170,7 @@ def _absorb(pen: Pen, seen: Observation) -> None:
             life.autopsied(pen, seen)
         case Swept():
             life.swept(pen, seen)
-        case DesiredSeen():
+        case DesiredSeen() | ServerLost():
             pass
 
 
@@ -267,6 +286,12 @@ def _plan_roll(pen: Pen, pens: Mapping[str, Pen]) -> None:
         stopping.stop(pen, "its settings changed and it is idle")
 
 
+def _plan_return(pen: Pen) -> None:
+    """After the tmux server's death: hold nobody up for ever, and end what outlived it."""
+    mass.given_up(pen)
+    mass.outlived(pen)
+
+
 def _plan_boot(pen: Pen) -> None:
     worker, glance = pen.worker, pen.worker.glance
     if worker.phase not in (Phase.STARTING, Phase.HELD) or glance is None or worker.life is None:
@@ -316,7 +341,7 @@ def _plan_dead(pen: Pen) -> None:
     if worker.want is Want.RUN and worker.left and worker.phase is Phase.STOPPED:
         return
     if worker.want is Want.RUN and worker.phase is not Phase.HELD:
-        if pen.now < worker.not_before or life.waits_for_memory(pen):
+        if pen.now < worker.not_before or life.waits_for_turn(pen) or life.waits_for_memory(pen):
             return
         if worker.phase is Phase.BACKOFF:
             life.start_when_due(pen)

@@ -6,7 +6,7 @@ import signal
 from dataclasses import replace
 from zlib import crc32
 
-from orchestrator.fleet import deliver, draining, handover, orders, people, stopping
+from orchestrator.fleet import deliver, draining, handover, mass, orders, people, stopping
 from orchestrator.fleet.action import (
     Autopsy,
     CloseSession,
@@ -42,6 +42,8 @@ HOPELESS = ("no such directory", "the setup command failed")
 WAITS = "waits for memory"
 MEMORY_AGAIN = 1.0
 """Seconds between two looks at whether there is memory now."""
+TURN_AGAIN = 0.1
+"""Seconds between two looks at whether it is this worker's turn."""
 SWEEP_AGAIN = 0.5
 SWEEP_TRIES = 12
 
@@ -153,7 +155,12 @@ def gone(pen: Pen, seen: Gone) -> None:
         pen.begin(OpKind.STOP, "sweep", SETTLE_WITHIN)
     else:
         pen.set(nudge=busy and worker.spec.nudge, cut_off=cut_off)
-        _ended(pen, outcome if started or outcome.kind is OutcomeKind.LEFT else _never_ready(seen), seen)
+        if mass.under(worker):
+            pen.set(phase=Phase.PENDING, why=mass.WHY, not_before=0.0)
+        else:
+            pen.set(lost_at=0.0)
+            ready_once = started or outcome.kind is OutcomeKind.LEFT
+            _ended(pen, outcome if ready_once else _never_ready(seen), seen)
         pen.begin(OpKind.RECOVER, "sweep", SETTLE_WITHIN)
     _sweep(pen, signal.SIGTERM, 0)
 
@@ -219,7 +226,7 @@ def backoff(policy: RestartPolicy, deaths: int, salt: str) -> float:
 
 
 def _hold(pen: Pen, why: str) -> None:
-    pen.set(phase=Phase.HELD, hold=why, why=why)
+    pen.set(phase=Phase.HELD, hold=why, why=why, lost_at=0.0)
     pen.note("held", why, what="transition")
 
 
@@ -297,12 +304,21 @@ def waits_for_memory(pen: Pen) -> bool:
     return True
 
 
+def waits_for_turn(pen: Pen) -> bool:
+    """Whether a start has to wait until another worker is back; see `mass`."""
+    refused = mass.refuses(pen.worker, (peer.worker for peer in pen.peers.values()))
+    if not refused:
+        return False
+    pen.set(phase=Phase.PENDING, why=refused, not_before=pen.now + TURN_AGAIN)
+    return True
+
+
 def start_when_due(pen: Pen) -> None:
     """Start a dead, settled worker now, later, or not at all."""
     worker = pen.worker
     if worker.hold:
         _hold(pen, worker.hold)
-    elif pen.now >= worker.not_before and waits_for_memory(pen):
+    elif waits_for_turn(pen) or (pen.now >= worker.not_before and waits_for_memory(pen)):
         return
     elif pen.now >= worker.not_before:
         pen.set(restarts=worker.restarts + (1 if worker.crashes else 0))
@@ -343,7 +359,7 @@ def became_ready(pen: Pen) -> None:
     """The prompt stands: the attempt is up."""
     worker = pen.worker
     took = pen.now - worker.life.launched if worker.life else 0.0
-    pen.set(phase=Phase.UP, why="", hold="")
+    pen.set(phase=Phase.UP, why="", hold="", lost_at=0.0)
     witness = "plugin and prompt line" if worker.talk.plugin else "prompt line alone: the plugin is silent"
     pen.note(f"up after {took:.1f} s", witness, witness="screen", what="transition")
 

@@ -37,7 +37,7 @@ def patience(worker: Worker, now: float) -> float:
 def plan_look(pen: Pen) -> None:
     """Ask for a reading of the screen where the last one is too old for what is going on."""
     worker = pen.worker
-    if worker.life is None:
+    if worker.life is None or not worker.life.pane:
         return
     since = pen.now - worker.glance.at if worker.glance else NEVER
     if since < 0 or since >= _look_after(worker):  # less than none: the clock was put back

@@ -32,6 +32,14 @@ class DesiredSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerLost:
+    """The tmux server is confirmed dead, and every pane with it. Comes before the deaths that it caused."""
+
+    at: float
+    """When that was seen, seconds since the epoch: what was launched later runs in another server."""
+
+
+@dataclass(frozen=True, slots=True)
 class Launched:
     """The launch script runs in its pane."""
 
@@ -162,6 +170,7 @@ class Autopsied:
 
 Observation = (
     DesiredSeen
+    | ServerLost
     | Launched
     | LaunchFailed
     | SettingUp

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -22,6 +22,8 @@ class Pen:
         self.now = now
         self.room = room
         self.actions: list[Action] = []
+        self.peers: Mapping[str, Pen] = {}
+        """The pens of the whole fleet, in its order."""
 
     def set(self, **changes: Any) -> None:
         """Replace fields of the worker; one that nothing changes stays the same object."""

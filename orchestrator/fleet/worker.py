@@ -284,6 +284,8 @@ class Worker:
     not_before: float = 0.0
     told_at: float = 0.0
     """When a text of our own (nudge, hand-over) was last to be queued: on a full disk it is tried again."""
+    lost_at: float = 0.0
+    """When the tmux server died under it; 0 = it did not, or the worker is back."""
     nudge: bool = False
     """The crash interrupted a turn: tell the worker to go on when it is ready."""
     anew: Anew | None = None

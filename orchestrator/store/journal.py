@@ -44,8 +44,10 @@ class Journal:
             self._handle = -1
 
     def _open(self) -> None:
-        self._handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._size = os.fstat(self._handle).st_size
+        if self._size and os.pread(self._handle, 1, self._size - 1) != b"\n":
+            self._size += os.write(self._handle, b"\n")  # a power cut, or a full disk, tore the last line
 
     def _rotate(self) -> None:
         self.close()

@@ -9,19 +9,21 @@ import sys
 
 from orchestrator.store.lock import FileLock
 from orchestrator.store.paths import fleet_paths
+from orchestrator.supervise.handover import take_over
 from orchestrator.supervise.loop import LINGER, Supervisor
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Supervise one fleet; 1 when another supervisor does already."""
+    """Supervise one fleet; 1 when another supervisor does already, and does not hand over."""
     parser = argparse.ArgumentParser(prog="orchestrator.supervise")
     parser.add_argument("--fleet", default="default")
     parser.add_argument("--linger", type=float, default=LINGER, help="seconds to stay with nothing to run")
+    parser.add_argument("--replace", action="store_true", help="have the supervisor that runs hand over")
     options = parser.parse_args(argv)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     paths = fleet_paths(options.fleet, os.environ).make()
     lock = FileLock(paths.supervisor_lock)
-    if not lock.try_acquire():
+    if not (take_over(lock) if options.replace else lock.try_acquire()):
         holder = lock.holder() or {}
         print(f"fleet {options.fleet} is supervised already, by pid {holder.get('pid')}", file=sys.stderr)  # noqa: T201
         return 1

@@ -132,6 +132,13 @@ class Hands:
         except OSError as error:
             log.warning("the journal cannot be written: %s", error)
 
+    def note(self, text: str) -> None:
+        """Put what concerns the supervisor, and no single worker, into the journal."""
+        try:
+            self.journal.write(v=1, time=time.time(), worker="", what="supervisor", text=text)
+        except OSError as error:
+            log.warning("the journal cannot be written: %s", error)
+
     def _look(self, worker: Worker) -> list[Observation]:
         if worker.life is None:
             return []

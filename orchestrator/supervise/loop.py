@@ -22,7 +22,7 @@ from orchestrator.fleet import action as act
 from orchestrator.fleet.alerts import alerts, status_line
 from orchestrator.fleet.decide import Fleet, decide
 from orchestrator.fleet.looking import next_look
-from orchestrator.fleet.observation import DesiredSeen, Gone, Launched, Observation
+from orchestrator.fleet.observation import DesiredSeen, Gone, Launched, Observation, ServerLost
 from orchestrator.fleet.outcome import for_memory, unforeseen
 from orchestrator.fleet.worker import Want, Worker
 from orchestrator.hermes.launch import read_exit
@@ -111,6 +111,7 @@ class Supervisor:
         self._panes_read = 0.0
         self._needed = time.time()
         self._status = ""
+        self._server_died: tuple[str, float] | None = None
         me = Process.of(os.getpid())
         self._me = {"pid": os.getpid(), "start": me.start if me else 0.0}
 
@@ -118,6 +119,7 @@ class Supervisor:
         """Return a control client that works; start the server and the client where they are gone."""
         if self._control is not None and self._control.alive:
             return self._control
+        self._note_server()
         self._server.ensure()
         control = Control(self._server, pid_file=self.paths.root / "control.json")
         control.start()
@@ -137,7 +139,7 @@ class Supervisor:
             nap = next_look(self._fleet, time.time())
             self._wait(nap if self._deaths.exact else min(nap, 0.1), began + SHORTEST_NAP)
         self._record(time.time())
-        self._hands.journal.write(v=1, time=time.time(), worker="", what="supervisor", text="ended")
+        self._hands.note("ended")
         if self._control is not None:
             self._control.close()
 
@@ -146,10 +148,11 @@ class Supervisor:
 
     def _take_over(self) -> None:
         """Adopt what runs; start nothing twice."""
+        lost = self._server_lost()
         rows = self.terminal().panes()
         known = adopt.remembered(self.paths)
         known |= adopt.found_again(self.paths, known, rows)
-        gone: list[Observation] = []
+        gone: list[Observation] = list(lost)
         for name, before in known.items():
             worker = adopt.adopt(before, rows, self.paths.worker(name).launch)
             self._fleet[name] = worker
@@ -157,11 +160,30 @@ class Supervisor:
                 self._deaths.watch(name, worker.life)
             elif worker.life is not None:
                 gone.append(self._death(worker))
-        live = sum(1 for w in self._fleet.values() if w.life is not None) - len(gone)
+        live = sum(1 for w in self._fleet.values() if w.life is not None) - len(gone) + len(lost)
         text = f"supervisor {__version__} began; {live} live workers adopted"
         log.info(text)
-        self._hands.journal.write(v=1, time=time.time(), worker="", what="supervisor", text=text)
+        self._hands.note(text)
         self._decide(gone, Turn(frozenset(), everyone=True))
+
+    def _server_lost(self) -> list[Observation]:
+        """Return the tmux server's death, once."""
+        self._note_server()
+        if not self._server_died:
+            return []
+        (text, at), self._server_died = self._server_died, None
+        log.error("%s", text)
+        self._hands.note(text)
+        return [ServerLost(at)]
+
+    def _note_server(self) -> None:
+        """Notice that the server is gone before another takes its place, and start that."""
+        if self._server.died():
+            text = f"the tmux server (pid {self._server.pid}) died, and every pane with it"
+            self._server_died = text, time.time()
+            self._sight.panes.clear()
+            self._drop_control()
+            self._server.ensure()
 
     def _wait(self, nap: float, earliest: float) -> None:
         """Wait for `nap` seconds or until something happens; the FIFO is not listened to before `earliest`.
@@ -187,11 +209,18 @@ class Supervisor:
 
     def _turn(self) -> None:
         now = time.time()
+        lost = self._server_lost()
         dead = self._deaths.dead()
         self._turns.name(dead)
         turn = self._turns.next(self._fleet, now)
+        if lost:
+            turn = Turn(frozenset(), everyone=True)
         seen: list[Observation] = [self._death(self._fleet[name]) for name in dead]
-        seen = [*self._sight.files(self._fleet, turn), *seen]  # what it said last comes before its death
+        seen = [
+            *lost,
+            *self._sight.files(self._fleet, turn),
+            *seen,
+        ]  # what it said last comes before its death
         if not dead:
             seen += self._panes(now)
         self._decide(seen, turn)
@@ -211,6 +240,8 @@ class Supervisor:
         try:
             rows = self.terminal().panes()
             self._rehearsal.keep(self._fleet, self.terminal(), rows, now)
+            if self._server.recall():
+                self._hands.note("the tmux server's socket was removed: it was told to make it again")
         except TerminalError as error:
             log.warning("tmux could not be asked: %s", error)
             self._drop_control()
@@ -240,6 +271,8 @@ class Supervisor:
         row, screen = self._sight.panes.get(worker.life.pane), ""
         folder = self.paths.worker(worker.name).attempt(worker.attempt)
         try:
+            if self._server_died or not worker.life.pane:
+                raise TerminalError("the tmux server died")
             screen = self.terminal().capture(worker.life.pane)
             if read_exit(folder) is None:
                 row = next((r for r in self.terminal().panes() if r.pane_id == worker.life.pane), row)
@@ -286,7 +319,7 @@ class Supervisor:
             log.exception("a decision failed; each worker is decided upon alone")
         fleet, actions = dict(self._fleet), list[act.Action]()
         for name, worker in self._fleet.items():
-            own = [s for s in seen if not isinstance(s, DesiredSeen) and s.worker == name]
+            own = [s for s in seen if not isinstance(s, DesiredSeen | ServerLost) and s.worker == name]
             try:
                 alone, more = decide({name: worker}, own, now, self._memory.host(self._fleet, now), only)
             except Exception:

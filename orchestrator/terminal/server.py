@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -82,6 +83,11 @@ class Server:
         known = self._known()
         return known.pid if known else 0
 
+    def died(self) -> bool:
+        """Whether the server that was last seen is confirmed dead; asks the kernel, not tmux."""
+        known = self._known()
+        return known is not None and not known.alive()
+
     def client_argv(self, *words: str) -> list[str]:
         """Return the argv of a tmux client of this server; wide characters work in every locale."""
         where = ["-S", str(self._socket)] if self._socket else ["-L", self.socket_name]
@@ -127,10 +133,20 @@ class Server:
             return Liveness.ALIVE
         if not any(sign in line for line in answer.stderr for sign in _NO_SERVER):
             return Liveness.UNKNOWN
+        return Liveness.UNKNOWN if self._call_back() else Liveness.DEAD
+
+    def recall(self) -> bool:
+        """Have a live server whose socket was deleted make it again; return whether that was so."""
+        return not self.socket_path.exists() and self._call_back()
+
+    def _call_back(self) -> bool:
+        """Tell the server that was last seen to make its socket again (tmux does on SIGUSR1); False if it is dead."""
         known = self._known()
-        if known and known.signal(signal.SIGUSR1):
-            return Liveness.UNKNOWN
-        return Liveness.DEAD
+        if known is None or not known.alive():
+            return False
+        with suppress(OSError):  # tmux makes the socket and not its folder
+            self.socket_path.parent.mkdir(mode=0o700, exist_ok=True)
+        return known.signal(signal.SIGUSR1)
 
     def reload(self) -> None:
         """Have the running server read its configuration again, after `write_config` changed it."""

@@ -274,7 +274,7 @@ def test_a_supervisor_of_another_version_is_refused(stage: Stage) -> None:
     stage.paths.supervisor_lock.write_text('{"pid": 1, "start": 0, "version": "9.9"}')
     with pytest.raises(SupervisorDown, match=r"9\.9") as caught:
         stage.fleet.start(["coder-1"])
-    assert "kill 1" in caught.value.hint
+    assert "hermux supervise --replace" in caught.value.hint
 
 
 def test_a_lock_file_without_a_holder_is_no_supervisor(tmp_path: Path) -> None:

@@ -170,6 +170,15 @@ def test_the_journal_rotates_and_redacts(tmp_path: Path) -> None:
     assert [line["time"] for line in journal.read(path, since=19.0)] == [19.0]
 
 
+def test_a_torn_last_line_costs_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_text('{"v": 1, "time": 1.0, "text": "whole"}\n{"v": 1, "ti')
+    book = journal.Journal(path)
+    book.write(time=2.0, text="after")
+    book.close()
+    assert [line["time"] for line in journal.read(path)] == [1.0, 2.0]
+
+
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
 VALUES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"))
 
