@@ -130,12 +130,40 @@ class Fleet:
 
     def stop(self, names: Sequence[str], *, grace: float = 10.0, wait: bool = True, say: Say = quiet) -> None:
         """End workers; `grace` is the seconds between asking, TERM and KILL (0 = now)."""
-        if grace < 0 or grace > 3600:
-            raise UsageError(f"--grace {grace:g} is not possible", hint="use 0 to 3600 seconds")
-        self._wish(names, want="stopped", grace=grace)
+        self._end(names, want="stopped", grace=grace, wait=wait, say=say)
+
+    def pause(self, names: Sequence[str], *, grace: float = 10.0, wait: bool = True, say: Say = quiet) -> int:
+        """End workers as `stop` does, and keep all of them, the turn that this cuts too: `start` goes on with it.
+
+        Returns the bytes of memory that their processes had, as measured just before.
+        """
+        from orchestrator.api.freed import resident_of
+
+        freed = resident_of(self.paths, names)
+        self._end(names, want="paused", grace=grace, wait=wait, say=say)
+        return freed
+
+    def drain(
+        self, names: Sequence[str], *, wait: bool = True, timeout: float | None = None, say: Say = quiet
+    ) -> None:
+        """Have workers finish what they are doing and then stop; no new text is begun meanwhile.
+
+        Raises TimedOut after `timeout` seconds (None = never): they go on, and stop when they are done.
+        """
+        from orchestrator.api.drain import wait_drained
+
+        self._wish(names, want="stopped", drain=True)
         self.ensure_supervisor()
         if wait:
-            ready.wait_stopped(self.paths, names, say=say, timeout=3 * grace + 30)
+            wait_drained(self.paths, names, say=say, timeout=timeout, revive=self.ensure_supervisor)
+
+    def _end(self, names: Sequence[str], *, want: str, grace: float, wait: bool, say: Say) -> None:
+        if grace < 0 or grace > 3600:
+            raise UsageError(f"--grace {grace:g} is not possible", hint="use 0 to 3600 seconds")
+        self._wish(names, want=want, grace=grace)
+        self.ensure_supervisor()
+        if wait:
+            ready.wait_stopped(self.paths, names, word=want, say=say, timeout=3 * grace + 30)
 
     def remove(self, names: Sequence[str], *, purge: bool = False, unplug: bool = False) -> list[Removed]:
         """Forget stopped workers; what they learned is archived unless `purge`. Raises UsageError.
@@ -218,6 +246,7 @@ class Fleet:
         again: bool = False,
         grace: float | None = None,
         renew: Mapping[str, int] | None = None,
+        drain: bool = False,
     ) -> None:
         from orchestrator.store.desired import Want, edit_desired
 
@@ -232,3 +261,4 @@ class Fleet:
                 worker.generation += int(again)
                 worker.grace = worker.grace if grace is None else grace
                 worker.renew = max(worker.renew, (renew or {}).get(name, 0))
+                worker.drain = drain

@@ -150,7 +150,8 @@ class Follow:
         left = f"message {message_id} {self._whereabouts(message_id)}"
         if worker is None:
             raise WorkerFailed(f"{self.name} was removed")
-        if worker.get("want") != "run":
+        finishes = worker.get("draining") and self.track is not None
+        if worker.get("want") != "run" and not finishes:
             raise WorkerFailed(
                 f"{self.name} is to be {worker.get('want')}; {left}", hint=f"hermux start {self.name}"
             )
@@ -243,7 +244,8 @@ def check_products(answer: Answer, products: Sequence[Product]) -> Answer:
 def check_takes(name: str, worker: dict[str, Any]) -> None:
     """Raise WorkerFailed for a worker that would leave a message in its inbox: nothing was sent then."""
     if worker.get("want") != "run":
-        raise WorkerFailed(f"{name} is {worker.get('word')}; nothing was sent", hint=f"hermux start {name}")
+        word = "draining" if worker.get("draining") else worker.get("word")
+        raise WorkerFailed(f"{name} is {word}; nothing was sent", hint=f"hermux start {name}")
     if worker.get("word") == "held":
         raise WorkerFailed(
             f"{name} is held: {worker.get('why')}; nothing was sent", hint=f"hermux why {name}"

@@ -84,8 +84,10 @@ def merged(wanted: dict[str, Any], seen: dict[str, Any] | None) -> dict[str, Any
     if seen is None:
         shown |= {"phase": "pending", "word": "pending", "witness": "", "since": 0.0, "why": ""}
     shown |= seen or {}
+    stops = wanted.get("want") == "stopped"
     return shown | {
         "want": wanted.get("want", "run"),
+        "draining": bool(stops and wanted.get("drain") and shown.get("pid")),
         "wanted_generation": wanted.get("generation", 1),
         "renew": wanted.get("renew", 0),
     }

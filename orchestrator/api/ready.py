@@ -93,19 +93,24 @@ def wait_ready(
         )
 
 
-def wait_stopped(paths: FleetPaths, names: Sequence[str], *, say: Say = quiet, timeout: float = 60.0) -> None:
-    """Wait until no process of these workers is left; raises TimedOut after `timeout` seconds."""
+def wait_stopped(
+    paths: FleetPaths, names: Sequence[str], *, word: str = "stopped", say: Say = quiet, timeout: float = 60.0
+) -> None:
+    """Wait until no process of these workers is left, and they are `word` (stopped, paused).
+
+    Raises TimedOut after `timeout` seconds.
+    """
     left = dict.fromkeys(names)
     for picture in pictures(paths, timeout=timeout):
         for name in list(left):
             worker = picture.workers.get(name)
-            if worker is None or (settled(worker) and worker.get("phase") == "stopped"):
+            if worker is None or (settled(worker) and worker.get("word") == word):
                 del left[name]
-                say(name, "stopped")
+                say(name, word)
         if not left:
             return
     raise TimedOut(
-        f"not stopped after {timeout:g} s: {', '.join(left)}",
+        f"not {word} after {timeout:g} s: {', '.join(left)}",
         hint=f"hermux why {next(iter(left))}, or stop --now",
     )
 

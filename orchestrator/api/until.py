@@ -27,6 +27,7 @@ WORDS = (
     "backoff",
     "stopping",
     "stopped",
+    "paused",
     "unknown",
 )
 """The words that `ls` shows as a worker's state."""
@@ -99,7 +100,12 @@ def _check(name: str, worker: dict[str, Any] | None, state: str) -> None:
         return
     if phase == "held" or (word == "held" and not worker.get("operation")):
         raise WorkerFailed(f"{name} is held: {worker.get('why')}", hint=f"hermux why {name}")
-    if worker.get("want") != "run" and state not in ("stopped", "stopping"):
+    if worker.get("want") != "run" and not (state and _comes(worker, state)):
         raise WorkerFailed(f"{name} is to be {worker.get('want')}", hint=f"hermux start {name}")
     if worker.get("waiting") and state != "waiting":
         raise PersonNeeded(dialog_text(name, worker["waiting"]), hint=dialog_hint(name, worker["waiting"]))
+
+
+def _comes(worker: dict[str, Any], state: str) -> bool:
+    """Whether a worker that is to stop or pause may still show that state."""
+    return state in ("stopping", worker.get("want")) or bool(worker.get("draining"))

@@ -65,7 +65,9 @@ class Worker:
                 f"{self.name}: about {len(text) / CHARACTERS_A_TOKEN:,.0f} tokens, more than half of its context of {context:,}"
             )
         if worker.get("want") != "run":
-            told.append(f"{self.name} is stopped: the message waits → hermux start {self.name}")
+            told.append(
+                f"{self.name} is to be {worker.get('want')}: the message waits → hermux start {self.name}"
+            )
         elif worker.get("word") == "held":
             told.append(
                 f"{self.name} is held ({worker.get('why')}): the message waits → hermux why {self.name}"
@@ -207,6 +209,14 @@ class Worker:
     def stop(self, *, grace: float = 10.0, wait: bool = True, say: Say = quiet) -> None:
         """End its process; everything it learned stays."""
         self.fleet.stop([self.name], grace=grace, wait=wait, say=say)
+
+    def drain(self, *, wait: bool = True, timeout: float | None = None, say: Say = quiet) -> None:
+        """Have it finish what it is doing and then stop. See Fleet.drain."""
+        self.fleet.drain([self.name], wait=wait, timeout=timeout, say=say)
+
+    def pause(self, *, wait: bool = True, say: Say = quiet) -> int:
+        """End its process and keep everything, a cut turn too; returns the bytes freed. See Fleet.pause."""
+        return self.fleet.pause([self.name], wait=wait, say=say)
 
     def remove(self, *, purge: bool = False) -> None:
         """Forget it; it must be stopped. See Fleet.remove."""

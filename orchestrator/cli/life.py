@@ -1,4 +1,4 @@
-"""`hermux start`, `restart`, `stop`, `rm`: the life of workers."""
+"""`hermux start`, `restart`, `stop`, `drain`, `pause`, `rm`: the life of workers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from orchestrator.api import Fleet
-from orchestrator.cli.options import FleetName, Json, NoWait, Quiet, WorkerNames, open_fleet
+from orchestrator.cli.options import FleetName, Json, NoWait, Quiet, Timeout, WorkerNames, open_fleet
 from orchestrator.cli.show import out, out_json, talk, talker
 from orchestrator.errors import UsageError
 
@@ -58,6 +58,47 @@ def stop(
     opened = open_fleet(fleet)
     names = _names(opened, workers)
     opened.stop(names, grace=0.0 if now else grace, wait=not no_wait, say=talker(quiet))
+    _show(opened, names, json)
+
+
+def drain(
+    workers: WorkerNames,
+    timeout: Timeout = None,
+    no_wait: NoWait = False,
+    fleet: FleetName = "",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Let workers finish what they are doing, children and questions too, then end them as `stop` does.
+
+    No new message is begun: those in the inbox wait for `start`, which also takes a drain back. `stop` ends one
+    that drains at once. With --timeout they go on draining after it.
+    """
+    if no_wait and timeout is not None:
+        raise UsageError("--no-wait and --timeout exclude each other")
+    opened = open_fleet(fleet)
+    names = _names(opened, workers)
+    opened.drain(names, wait=not no_wait, timeout=timeout, say=talker(quiet))
+    _show(opened, names, json)
+
+
+def pause(
+    workers: WorkerNames,
+    no_wait: NoWait = False,
+    fleet: FleetName = "",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """End workers' processes to free their memory, and keep everything: `start` goes on where they were.
+
+    A running turn is cut; `start` resumes the same conversation and tells the worker to go on with it, unless
+    its role says `nudge: false`. Messages that are sent meanwhile wait.
+    """
+    opened = open_fleet(fleet)
+    names = _names(opened, workers)
+    freed = opened.pause(names, wait=not no_wait, say=talker(quiet))
+    if not quiet:
+        talk(f"{freed / 1e6:,.0f} MB of memory freed" if not no_wait else f"they have {freed / 1e6:,.0f} MB")
     _show(opened, names, json)
 
 

@@ -94,6 +94,6 @@ def _no_screen(one: Worker) -> NotReady:
     state = one.state()
     word = str(state.get("word") or "not running")
     if state.get("want") != "run":
-        done = "is stopped" if state.get("attempt") else "was never started"
+        done = f"is {word}" if state.get("attempt") else "was never started"
         return NotReady(f"{one.name} {done}: it has no screen", hint=f"hermux start {one.name}")
     return NotReady(f"{one.name} is {word}: it has no screen yet", hint=f"hermux why {one.name}")

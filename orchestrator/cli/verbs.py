@@ -46,6 +46,8 @@ VERBS = (
     Verb("start", "life", "start workers, or lift a hold"),
     Verb("restart", "life", "end workers and start them again, conversation kept"),
     Verb("stop", "life", "end workers; everything they learned stays"),
+    Verb("drain", "life", "end workers after what they are doing; nothing new is begun"),
+    Verb("pause", "life", "end workers to free their memory; a cut turn goes on at the next start"),
     Verb("rm", "life", "forget stopped workers; what they learned is archived"),
     Verb("gc", "gc", "show what is left on disk, and delete it when told to"),
     Verb("worktree", "worktree", "list, remove or bring back workers' git worktrees", function="app"),

@@ -52,8 +52,12 @@ def next_steps(
         ]
     if worker.get("waiting"):
         return answers(name, worker["waiting"])
+    if word == "paused":
+        return [f"hermux start {name}"]
     if phase == "stopped":
         return [f"hermux start {name}", f"hermux rm {name}"]
+    if worker.get("draining"):
+        return [f"hermux drain {name}  (waits for it)", f"hermux stop {name}", f"hermux start {name}"]
     if phase in ("starting", "pending", "backoff", "stopping"):
         return [f"hermux peek {name}", f"hermux logs {name} -f"]
     if word == "draft":

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from orchestrator.fleet import answer, beside, deliver, life, looking, people, stopping
+from orchestrator.fleet import answer, beside, deliver, draining, life, looking, people, stopping
 from orchestrator.fleet.action import Action
 from orchestrator.fleet.admission import Host, Room, may_roll
 from orchestrator.fleet.events import Event, EventName
@@ -86,6 +86,7 @@ def _desired(pens: dict[str, Pen], seen: DesiredSeen, now: float, room: Room) ->
 
 def _rewanted(pen: Pen, wanted: Wanted) -> None:
     anew = wanted.generation != pen.worker.generation
+    drained_before = pen.worker.draining
     pen.set(
         spec=wanted.spec,
         want=wanted.want,
@@ -93,8 +94,15 @@ def _rewanted(pen: Pen, wanted: Wanted) -> None:
         grace=wanted.grace,
         renew=wanted.renew,
         roll=wanted.roll,
+        drain=wanted.drain,
         listed=True,
     )
+    if pen.worker.draining and not drained_before and pen.worker.life is not None:
+        pen.note("draining", "a person asked: it stops after what it is doing", what="transition")
+    if wanted.want is Want.STOPPED and not wanted.drain and pen.worker.life is None:
+        pen.set(nudge=False)
+    if pen.worker.phase is Phase.STOPPED and wanted.want is not Want.RUN:
+        pen.set(why=f"{wanted.want} on request")
     if anew and wanted.want is Want.RUN:
         pen.set(crashes=(), hold="", pause="", not_before=0.0)
         if pen.worker.phase in (Phase.HELD, Phase.BACKOFF) and pen.worker.life is None:
@@ -214,10 +222,12 @@ def _retry_moves(pen: Pen) -> None:
 
 def _plan_live(pen: Pen) -> None:
     worker = pen.worker
-    if worker.want is not Want.RUN:
-        stopping.stop(pen, "wanted: stopped" if worker.listed else "removed from the fleet")
+    if worker.want is not Want.RUN and not draining.to_finish(worker):
+        if worker.op is not None and draining.untouched(worker.op):
+            pen.end()
+        stopping.stop(pen, f"wanted: {worker.want}" if worker.listed else "removed from the fleet")
         return
-    if worker.attempt <= worker.renew:
+    if worker.want is Want.RUN and worker.attempt <= worker.renew:
         stopping.stop(pen, "a person asked for a restart")
         return
     _plan_boot(pen)

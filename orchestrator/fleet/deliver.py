@@ -63,6 +63,8 @@ def closed(worker: Worker) -> str:
     """Return why no message is taken up, "" if the intake is open."""
     if worker.pause:
         return worker.pause
+    if worker.draining:
+        return "draining: it stops after what it is doing"
     if worker.flights:
         return f"in doubt: {worker.flights[0].message} was entered, and nothing shows whether it was taken"
     glance = worker.glance

@@ -6,7 +6,7 @@ import signal
 from dataclasses import replace
 from zlib import crc32
 
-from orchestrator.fleet import deliver, orders, people, stopping
+from orchestrator.fleet import deliver, draining, orders, people, stopping
 from orchestrator.fleet.action import (
     Autopsy,
     CloseSession,
@@ -138,6 +138,9 @@ def gone(pen: Pen, seen: Gone) -> None:
     pen.set(life=None, talk=talk, glance=None, nudge=False, setting_up=False)
     pen.note(f"attempt {worker.attempt} ended: {seen.outcome}", "its process is gone", what="transition")
     if stopping or worker.want is not Want.RUN:
+        if draining.keeps_turn(worker):
+            cut = (busy and worker.spec.nudge) or (worker.nudge and not started)
+            pen.set(nudge=cut, cut_off=cut_off)
         pen.set(phase=Phase.STOPPING)
         pen.begin(OpKind.STOP, "sweep", SETTLE_WITHIN)
     else:
@@ -212,7 +215,7 @@ def autopsied(pen: Pen, seen: Autopsied) -> None:
             seen.problem or "that is what the database holds",
         )
     nudge = (seen.unfinished or pen.worker.cut_off) and (pen.worker.nudge or (held and pen.worker.spec.nudge))
-    pen.set(session=session, nudge=nudge and op.kind is OpKind.RECOVER)
+    pen.set(session=session, nudge=nudge and (op.kind is OpKind.RECOVER or draining.keeps_turn(pen.worker)))
     _settled(pen, op)
 
 
@@ -220,8 +223,9 @@ def _settled(pen: Pen, op: Operation) -> None:
     pen.end()
     if op.kind is OpKind.STOP:
         pen.act(CloseSession, "the worker is stopped")
-        pen.set(phase=Phase.STOPPED, why="stopped on request", hold="", pause="")
-        pen.note("stopped", "nothing of it runs any more", what="transition")
+        word = Want.PAUSED if pen.worker.want is Want.PAUSED else Want.STOPPED
+        pen.set(phase=Phase.STOPPED, why=f"{word} on request", hold="", pause="")
+        pen.note(str(word), "nothing of it runs any more", what="transition")
     else:
         start_when_due(pen)
 
@@ -314,7 +318,7 @@ def became_ready(pen: Pen) -> None:
     witness = "plugin and prompt line" if worker.talk.plugin else "prompt line alone: the plugin is silent"
     pen.note(f"up after {took:.1f} s", witness, witness="screen", what="transition")
     if worker.nudge:
-        pen.act(Nudge, "the crash interrupted a turn")
+        pen.act(Nudge, "its last process was ended in the middle of a turn")
 
 
 def forgotten(worker: Worker) -> bool:

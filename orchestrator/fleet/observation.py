@@ -21,6 +21,7 @@ class Wanted:
     grace: float = 10.0
     renew: int = 0
     roll: int = 0
+    drain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from orchestrator.fleet.deliver import closed
 from orchestrator.fleet.dialog import Dialog
 from orchestrator.fleet.people import front
 from orchestrator.fleet.talk import TurnOutcome
-from orchestrator.fleet.worker import DIALOGS, Activity, Phase, PromptKind, Worker
+from orchestrator.fleet.worker import DIALOGS, Activity, Phase, PromptKind, Want, Worker
 
 
 def activity(worker: Worker) -> tuple[Activity, str]:
@@ -49,6 +49,8 @@ def background(worker: Worker) -> int:
 
 def word_of(worker: Worker) -> tuple[str, str]:
     """Return the one word for the worker's state, and its witness."""
+    if worker.phase is Phase.STOPPED and worker.want is Want.PAUSED:
+        return "paused", "process"
     if worker.phase is not Phase.UP:
         return str(worker.phase), "process" if worker.life is None else "screen"
     doing, witness = activity(worker)
@@ -96,6 +98,7 @@ def picture(worker: Worker) -> dict[str, Any]:
         "fallback": [each.model for each in worker.spec.fallback],
         "model": worker.talk.model,
         "want": str(worker.want),
+        "draining": worker.draining and worker.life is not None,
         "generation": worker.generation,
         "phase": str(worker.phase),
         "why": worker.hold or worker.pause or worker.why or shut,

@@ -215,6 +215,8 @@ class Worker:
     """Attempts up to this number are to be ended and replaced (a restart that a person asked for)."""
     roll: int = 0
     """The same, but each only when it is idle, and one worker of the fleet at a time."""
+    drain: bool = False
+    """When it is to be stopped, what it is doing is finished first."""
     listed: bool = True
     """Stands in `desired.json`; what does not is stopped and forgotten."""
     phase: Phase = Phase.PENDING
@@ -277,6 +279,11 @@ class Worker:
     def name(self) -> str:
         """Return the worker's name."""
         return self.spec.name
+
+    @property
+    def draining(self) -> bool:
+        """Whether it is to stop after what it is doing, and to begin no new text."""
+        return self.drain and self.want is Want.STOPPED
 
     @property
     def draft(self) -> str:

@@ -43,6 +43,17 @@ def resident(pid: int) -> int:
         return 0
 
 
+def resident_tree(pid: int) -> int:
+    """Return the resident bytes of a process and of all below it; pages that they share count for each."""
+    import psutil
+
+    try:
+        family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+    except psutil.Error:
+        return 0
+    return sum(resident(each.pid) for each in family)
+
+
 def _cgroups(root: Path) -> list[tuple[int, int]]:
     """Return (limit, used) in bytes of this process's cgroup and those above it (v2), or of v1's one.
 

@@ -45,6 +45,8 @@ class DesiredWorker:
     """Attempts up to this number are to be ended and replaced: a restart that a person asked for."""
     roll: int = 0
     """Attempts up to this number are to be replaced when idle, one worker of the fleet at a time."""
+    drain: bool = False
+    """With `want` stopped: what it is doing is finished first, and no new text is begun."""
 
 
 @dataclass(slots=True)
@@ -112,6 +114,7 @@ def desired_to_dict(desired: Desired) -> dict[str, Any]:
             "stop": {"grace": worker.grace},
             "renew": worker.renew,
             "roll": worker.roll,
+            "drain": worker.drain,
         }
         for name, worker in desired.workers.items()
     }
@@ -140,4 +143,5 @@ def _worker_from_dict(entry: Mapping[str, Any]) -> DesiredWorker:
         grace=float(grace),
         renew=int(entry.get("renew", 0)),
         roll=int(entry.get("roll", 0)),
+        drain=bool(entry.get("drain", False)),
     )

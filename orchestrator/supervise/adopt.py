@@ -78,6 +78,7 @@ def _from_files(paths: WorkerPaths, wanted: DesiredWorker, rows: list[PaneRow]) 
         wanted.grace,
         renew=wanted.renew,
         roll=wanted.roll,
+        drain=wanted.drain,
         attempt=max(numbers, default=0),
         session=requests[-1].session if requests else "",
         flights=tuple(_in_doubt(m) for m in inbox.current(paths) if m.kind is not MessageKind.ANSWER),

@@ -70,7 +70,7 @@ class Sight:
         return [
             DesiredSeen(
                 {
-                    name: Wanted(w.spec, w.want, w.generation, w.grace, w.renew, w.roll)
+                    name: Wanted(w.spec, w.want, w.generation, w.grace, w.renew, w.roll, w.drain)
                     for name, w in desired.workers.items()
                 }
             )

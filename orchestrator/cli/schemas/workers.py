@@ -28,6 +28,7 @@ _WORKER = (
 {p}fallback[]                string        models that Hermes switches to when the endpoint gives no answer
 {p}model                     string        the model that was asked last, "" before the first call
 {p}want                      string        run, stopped or paused
+{p}draining                  boolean       whether it stops after what it is doing
 {p}generation                number        grows with each start or restart that was asked for
 {p}phase                     string        pending, starting, up, stopping, stopped, backoff or held
 {p}why                       string        why it is in this phase, "" if there is nothing to say
@@ -238,7 +239,7 @@ receipt                      object|null   the proof of delivery
         ),
     ),
     Schema(
-        ("start", "restart", "stop"),
+        ("start", "restart", "stop", "drain", "pause"),
         fields(
             "schema number the version, 1\n"
             + _SHORT.strip()
