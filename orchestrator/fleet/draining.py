@@ -23,7 +23,8 @@ def to_finish(worker: Worker) -> str:
         return ""
     if worker.parked is not None or (worker.op is not None and not untouched(worker.op)):
         return "a message is on its way"
-    return DOES.get(activity(worker)[0], "")
+    doing = DOES.get(activity(worker)[0], "")
+    return doing or ("" if worker.steady() else "its prompt is looked at, so that it can be asked to leave")
 
 
 def untouched(op: Operation) -> bool:

@@ -227,7 +227,9 @@ def test_supervisor_killed_at_every_instant_of_a_delivery(carried_out: int) -> N
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["run", "kill", "supervisor", "send", "draft", "clear", "stop", "start"]),
+        st.sampled_from(
+            ["run", "kill", "supervisor", "send", "draft", "clear", "stop", "drain", "pause", "start"]
+        ),
         st.integers(0, 9),
     ),
     min_size=3,
@@ -261,6 +263,10 @@ def test_whatever_happens_nothing_is_lost_or_doubled(
                 world.hermes.prompt, drafted = "", False
             case "stop":
                 world.want(Want.STOPPED, generation)
+            case "drain":
+                world.want(Want.STOPPED, generation, drain=True)
+            case "pause":
+                world.want(Want.PAUSED, generation)
             case "start":
                 generation += 1
                 world.want(Want.RUN, generation)

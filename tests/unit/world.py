@@ -97,10 +97,14 @@ class World:
     deaf: int = 0
     """So many Enters are swallowed."""
     plugin: bool = True
+    unfinished: bool = False
+    """What an autopsy says of the last turn."""
 
-    def want(self, want: Want = Want.RUN, generation: int = 1, renew: int = 0) -> None:
+    def want(
+        self, want: Want = Want.RUN, generation: int = 1, renew: int = 0, *, drain: bool = False
+    ) -> None:
         """Edit what is desired."""
-        self.seen.append(DesiredSeen({NAME: Wanted(spec(), want, generation, 10.0, renew)}))
+        self.seen.append(DesiredSeen({NAME: Wanted(spec(), want, generation, 10.0, renew, drain=drain)}))
 
     @property
     def worker(self) -> Worker:
@@ -283,4 +287,4 @@ class World:
     def _autopsy(self, action: act.Autopsy) -> Observation:
         stored = {f.message: s for f in action.flights for s, t in self.db if t == self.texts[f.message]}
         session = action.session or next(iter(stored.values()), "")
-        return Autopsied(NAME, action.token, stored, session=session)
+        return Autopsied(NAME, action.token, stored, session=session, unfinished=self.unfinished)
