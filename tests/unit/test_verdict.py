@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.prove.plan import NUMBER, Target, steps
-from tests.prove.verdict import Verdict, judge
+from orchestrator.selftest.verdict import NUMBER, Verdict, judge
+from tests.prove.plan import Target, steps
 
 SENT = {1: "w-1", 2: "w-1", 3: "w-2"}
 ASKED = {1: 1, 2: 1, 3: 1}
