@@ -22,7 +22,7 @@ def left_behind(stage: Stage) -> list[str]:
 
 def _processes(stage: Stage) -> Iterator[str]:
     """Yield processes of attempts that are over, and supervisors beside the one that holds the lock."""
-    supervisors = []
+    supervisors, state = [], stage.fleet.env["XDG_STATE_HOME"]
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             env = process.environ()
@@ -30,9 +30,8 @@ def _processes(stage: Stage) -> Iterator[str]:
                 name, attempt = env.get("HERMUX_WORKER", ""), env.get("HERMUX_ATTEMPT", "")
                 if attempt != str(stage.attempt(name)):
                     yield f"process {process.pid} of {name}, attempt {attempt}: {_words(process)}"
-            elif env.get("XDG_STATE_HOME") == stage.fleet.env["XDG_STATE_HOME"]:
-                if "orchestrator.supervise" in process.cmdline():
-                    supervisors.append(process.pid)
+            elif env.get("XDG_STATE_HOME") == state and "orchestrator.supervise" in process.cmdline():
+                supervisors.append(process.pid)
     yield from (f"process {pid}: a second supervisor" for pid in supervisors if pid != stage.supervisor())
 
 
