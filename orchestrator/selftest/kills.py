@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from orchestrator.fleet.events import EventName
 from orchestrator.selftest.fault import Blow, Fault
 from orchestrator.selftest.stage import Stage, kill
 from orchestrator.terminal.process import Process
@@ -43,10 +44,11 @@ def script(stage: Stage, victim: str) -> Blow | str:
 def tool(stage: Stage, victim: str) -> Blow | str:
     """SIGKILL to what a tool of Hermes runs: the turn goes on, the worker is not started again."""
     pid, before = _tool_pid(stage, victim, 'echo $$ >"{}"; exec sleep 600'), stage.attempt(victim)
+    ended = stage.reported(victim, EventName.TOOL_END)
     if not kill(pid, signal.SIGKILL):
         return "the tool did not run in time"
     return Blow(
-        noticed=lambda: stage.entry(victim).get("doing") != "terminal",
+        noticed=lambda: stage.reported(victim, EventName.TOOL_END) > ended,
         wrong=lambda: "" if stage.attempt(victim) == before else "the worker was started again",
     )
 

@@ -9,7 +9,6 @@ from contextlib import ExitStack, suppress
 from typing import Any
 
 from orchestrator.fleet.events import EventName
-from orchestrator.hermes.feed import iter_events
 from orchestrator.selftest.fault import Blow, Fault
 from orchestrator.selftest.kills import endpoint
 from orchestrator.selftest.stage import Stage
@@ -20,16 +19,12 @@ BOTHERED = 3.0
 """Seconds after which a turn that hangs is interrupted, as a person does."""
 
 
-def _errors(stage: Stage, victim: str) -> int:
-    return sum(e.name is EventName.REQUEST_ERROR for e in iter_events(stage.fleet.paths.worker(victim).dir))
-
-
 def _dealt(stage: Stage, victim: str, heal: Callable[[], None], **fault: Any) -> Blow | str:
     stage.until(stage.through, 60)  # the fault is for this worker's next request alone
-    before = _errors(stage, victim)
+    before = stage.reported(victim, EventName.REQUEST_ERROR)
     stage.rehearse("faults", **fault)
     stage.send(victim)
-    return Blow(noticed=lambda: _errors(stage, victim) > before, heal=heal)
+    return Blow(noticed=lambda: stage.reported(victim, EventName.REQUEST_ERROR) > before, heal=heal)
 
 
 def status(code: int, **more: Any) -> Callable[[Stage, str], Blow | str]:
@@ -49,7 +44,7 @@ def status(code: int, **more: Any) -> Callable[[Stage, str], Blow | str]:
 
 def refused(stage: Stage, victim: str) -> Blow | str:
     """The endpoint is killed, and its port is held for 3 s by a socket on which nobody listens."""
-    before = _errors(stage, victim)
+    before = stage.reported(victim, EventName.REQUEST_ERROR)
     stack, port = ExitStack(), stage.port()
     blow = endpoint(stage, victim)
     if isinstance(blow, str):
@@ -63,7 +58,12 @@ def refused(stage: Stage, victim: str) -> Blow | str:
         time.sleep(REFUSING)
         stack.close()
 
-    return Blow(lambda: _errors(stage, victim) > before, heal=let_go, recovered=stage.answers, at=blow.at)
+    return Blow(
+        lambda: stage.reported(victim, EventName.REQUEST_ERROR) > before,
+        heal=let_go,
+        recovered=stage.answers,
+        at=blow.at,
+    )
 
 
 def hang(stage: Stage, victim: str) -> Blow | str:

@@ -18,7 +18,7 @@ from orchestrator.api.fleet import Fleet
 from orchestrator.api.supervisor import running
 from orchestrator.fleet.events import EventName
 from orchestrator.fleet.message import digest
-from orchestrator.hermes.feed import Feed
+from orchestrator.hermes.feed import Feed, iter_events
 from orchestrator.hermes.launch import read_pid
 from orchestrator.selftest.verdict import Judge, Verdict, text
 from orchestrator.store.state import read_state
@@ -80,6 +80,10 @@ class Stage:
     def attempt(self, name: str) -> int:
         """Return the number of a worker's newest attempt."""
         return int(self.entry(name).get("attempt") or 0)
+
+    def reported(self, name: str, event: EventName) -> int:
+        """Return how often Hermes has reported an event so far."""
+        return sum(each.name is event for each in iter_events(self.fleet.paths.worker(name).dir))
 
     def hermes(self, name: str) -> int:
         """Return the pid of a worker's Hermes, 0 if it has none."""
