@@ -149,8 +149,9 @@ class Stage:
         return self.send(name, json.dumps({"steps": steps}))
 
     def through(self) -> bool:
-        """Whether every message has its receipt and nobody has anything left to do."""
-        return self.waiting() == [] and all(self.entry(name).get("word") == "ready" for name in self.names)
+        """Whether every message has its receipt and nobody has anything left to do, after a failed turn too."""
+        words = {self.entry(name).get("word") for name in self.names}
+        return words <= {"ready", "failed"} and self.waiting() == []
 
     def waiting(self) -> list[str]:
         """Return the numbers that have no receipt, each with its worker and where its file lies."""
