@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,17 @@ STOPPED = 3.0
 """Seconds for which a process is stopped: longer than any step of a delivery waits."""
 PID_LIMIT = 60.0
 """Seconds within which the tool of a message must run."""
+
+DEAF = """\
+import os, pathlib, signal, sys, time
+if os.fork() == 0:
+    os.setsid()
+    for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(each, signal.SIG_IGN)
+    pathlib.Path(sys.argv[1]).write_text(str(os.getpid()))
+time.sleep(600)
+"""
+"""Hermes refuses a command with `&` or `setsid` in it (0.19.0), so the tool is a program that forks."""
 
 
 def _again(stage: Stage, victim: str, pid: int) -> Blow | str:
@@ -55,8 +67,9 @@ def tool(stage: Stage, victim: str) -> Blow | str:
 
 def deaf_orphan(stage: Stage, victim: str) -> Blow | str:
     """SIGKILL to Hermes while its tool has a child in a session of its own that ignores TERM."""
-    command = 'setsid sh -c \'trap "" TERM HUP INT; echo $$ >"{}"; while :; do sleep 1; done\' & sleep 600'
-    orphan = Process.of(_tool_pid(stage, victim, command))
+    (stage.folder / "deaf.py").write_text(DEAF)
+    words = f"{sys.executable} {stage.folder}/deaf.py"
+    orphan = Process.of(_tool_pid(stage, victim, words + ' "{}"'))
     blow = _again(stage, victim, stage.hermes(victim))
     if orphan is None or isinstance(blow, str):
         return "the tool did not run in time"
