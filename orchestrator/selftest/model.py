@@ -24,7 +24,11 @@ def _dealt(stage: Stage, victim: str, heal: Callable[[], None], **fault: Any) ->
     before = stage.reported(victim, EventName.REQUEST_ERROR)
     stage.rehearse("faults", **fault)
     stage.send(victim)
-    return Blow(noticed=lambda: stage.reported(victim, EventName.REQUEST_ERROR) > before, heal=heal)
+    return Blow(
+        noticed=lambda: stage.reported(victim, EventName.REQUEST_ERROR) > before,
+        heal=heal,
+        recovered=stage.through,
+    )
 
 
 def status(code: int, **more: Any) -> Callable[[Stage, str], Blow | str]:
@@ -61,7 +65,7 @@ def refused(stage: Stage, victim: str) -> Blow | str:
     return Blow(
         lambda: stage.reported(victim, EventName.REQUEST_ERROR) > before,
         heal=let_go,
-        recovered=stage.answers,
+        recovered=lambda: stage.answers() and stage.through(),
         at=blow.at,
     )
 
@@ -77,7 +81,9 @@ def hang(stage: Stage, victim: str) -> Blow | str:
         stage.rehearse("reset")
         stage.fleet.worker(victim).interrupt(sender="selftest")
 
-    return Blow(noticed=lambda: stage.entry(victim).get("word") == "busy", heal=interrupt)
+    return Blow(
+        noticed=lambda: stage.entry(victim).get("word") == "busy", heal=interrupt, recovered=stage.through
+    )
 
 
 def cut(stage: Stage, victim: str) -> Blow | str:
@@ -85,7 +91,7 @@ def cut(stage: Stage, victim: str) -> Blow | str:
     stage.until(stage.through, 60)
     stage.rehearse("faults", cut=True)
     stage.send(victim)
-    return Blow()
+    return Blow(recovered=stage.through)
 
 
 FAULTS = (

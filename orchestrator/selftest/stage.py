@@ -154,9 +154,12 @@ class Stage:
         return words <= {"ready", "failed"} and self.waiting() == []
 
     def waiting(self) -> list[str]:
-        """Return the numbers that have no receipt, each with its worker and where its file lies."""
+        """Return the numbers that still wait for a receipt, each with its worker and where its file lies.
+
+        One that failed waits no more: if the model was not asked with it, it is lost.
+        """
         where = {ident: self.fleet.message(ident)[0] for ident in self._open}
-        self._open = [ident for ident in self._open if where[ident] != "done"]
+        self._open = [ident for ident in self._open if where[ident] not in ("done", "failed")]
         told = ((*self.sent[ident], where[ident] or "nowhere") for ident in self._open)
         return [f"#{number} of {name} ({place})" for name, number, place in told]
 
