@@ -15,10 +15,10 @@ from tests.until import until
 SHORT = (
     "kill-worker",
     "kill-supervisor",
+    "kill-tmux",
     "kill-endpoint",
     "deaf-orphan",
-    "stale-exit",
-    "second-window",
+    "disk-full",
     "user-types",
     "http-500",
     "clock-jump",
