@@ -140,6 +140,7 @@ def _judged(
 ) -> Result:
     """Send the last messages, wait for all of them, and look at everything."""
     stage.send(result.worker)
+    wrong += [] if stage.supervisor() else ["the supervisor ended"]
     stage.revive()
     if stage.until(stage.through, SETTLE_LIMIT) is None:
         wrong.append(f"without a receipt: {', '.join(stage.waiting()) or _states(stage)}")
