@@ -57,6 +57,7 @@ VERBS = (
         "endpoint", "endpoint", "show, save, list or test model servers; change the fleet's", function="app"
     ),
     Verb("doctor", "doctor", "check tmux, Hermes, the endpoint and this machine; say what to type next"),
+    Verb("selftest", "selftest", "deal faults to a private fleet and show that it survives them"),
     Verb("mock-endpoint", "services", "serve the rehearsal model: scripted answers, no language model"),
     Verb("supervise", "services", "run the supervisor here, in the foreground"),
     Verb("ps", "ls", "same as ls", function="ls", alias_of="ls"),

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -27,15 +27,18 @@ REHEARSAL_LIMIT = 30.0
 
 
 @contextmanager
-def place(env: Mapping[str, str]) -> Iterator[Path]:
+def place(
+    env: Mapping[str, str], prefix: str = PREFIX, *, keep: Callable[[], bool] = lambda: False
+) -> Iterator[Path]:
     """Make an empty folder (0700) below TMPDIR, and remove it with the processes that still name it.
 
-    Folders of doctors that were killed are removed as well.
+    Folders of the same prefix whose makers were killed are removed as well. Where `keep` says so at the end,
+    the processes are ended and the folder stays, as nobody's.
     """
     base = Path(env.get("TMPDIR") or tempfile.gettempdir())
-    _sweep(base)
+    _sweep(base, prefix)
     try:
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base)).resolve()
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=base)).resolve()
     except OSError as error:
         raise NotReady(
             f"no folder can be made in {base}: {error.strerror}", hint="export TMPDIR=/var/tmp"
@@ -47,7 +50,11 @@ def place(env: Mapping[str, str]) -> Iterator[Path]:
         yield folder
     finally:
         with undisturbed():
-            remove(folder)
+            if keep():
+                end_all(folder)
+                (folder / OWNER).unlink(missing_ok=True)
+            else:
+                remove(folder)
 
 
 @contextmanager
@@ -101,8 +108,8 @@ def _inside(folder: Path) -> list[psutil.Process]:
     return found
 
 
-def _sweep(base: Path) -> None:
-    for folder in base.glob(f"{PREFIX}*"):
+def _sweep(base: Path, prefix: str) -> None:
+    for folder in base.glob(f"{prefix}*"):
         with suppress(OSError):
             owner = load(folder / OWNER)
             if folder.stat().st_uid == os.getuid() and owner is not None and not owner.alive():

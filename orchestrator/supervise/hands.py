@@ -305,6 +305,8 @@ def _failed(action: act.Action, error: Exception) -> list[Observation]:
     match action:
         case act.Launch():
             return [LaunchFailed(action.worker, action.attempt, str(error), hold=isinstance(error, NotReady))]
+        case act.Take() if isinstance(error, OSError):
+            return []  # a full disk: the step is asked for again at its deadline, the message stays
         case act.Take():
             return [_no_message(action, str(error))]
         case act.HandOver() | act.Nudge():

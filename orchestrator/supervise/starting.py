@@ -108,10 +108,12 @@ class Starter:
     def _start(self, worker: Worker, argv: list[str]) -> tuple[str, int]:
         """Run argv in the pane that the worker had, so that whoever watches stays; else in a new one.
 
-        A pane that a person opened in the worker's session is never taken for it.
+        A pane that a person opened in the worker's session is never taken for it, nor one of another
+        session: a new tmux server counts its panes from %0 again.
         """
         control, spec = self._terminal(), worker.spec
-        if worker.pane in self._sight.panes:
+        row = self._sight.panes.get(worker.pane)
+        if row is not None and row.session == worker.name:
             try:
                 return worker.pane, control.respawn(worker.pane, argv, cwd=Path(spec.cwd))
             except TerminalError as error:  # a person closed it since the last look

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.prove import faults as fault_proof
 from tests.prove.messages import prove
 from tests.prove.page import PAGE, page
 
@@ -38,10 +39,13 @@ def _parsed(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/prove", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"all, or some of: {', '.join(PROOFS)}")
     parser.add_argument("--messages", type=int, default=FULL)
+    parser.add_argument("--faults", type=int, default=FULL)
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--seed", type=int, default=random.randrange(10_000))
     parser.add_argument(
-        "--page", action="store_true", help=f"write {PAGE.name} after a run of under {FULL} messages too"
+        "--page",
+        action="store_true",
+        help=f"write the page after a run of under {FULL} messages or faults too",
     )
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="copy the fleet's files there at the end")
     given = parser.parse_args(argv)
@@ -49,6 +53,8 @@ def _parsed(argv: list[str] | None) -> argparse.Namespace:
         parser.error(f"no proof {unknown[0]!r}; there are: {', '.join(PROOFS)}")
     if not 1 <= given.workers <= 64 or not given.workers <= given.messages <= 9000:
         parser.error("--workers is 1 to 64, --messages at least as many and at most 9000")
+    if not 1 <= given.faults <= 2000:
+        parser.error("--faults is 1 to 2000")
     return given
 
 
@@ -62,9 +68,8 @@ def brain(_given: argparse.Namespace) -> bool:
 
 def messages(given: argparse.Namespace) -> bool:
     """No message lost or doubled while real workers and the supervisor are killed."""
-    hermes = Path(os.environ.get("HERMUX_HERMES", "/nowhere"))
-    if not hermes.is_file():
-        print("HERMUX_HERMES names no Hermes: use scripts/prove", file=sys.stderr)
+    hermes = _hermes()
+    if hermes is None:
         return False
     print(
         f"prove: {given.messages} messages to {given.workers} workers, seed {given.seed}",
@@ -82,7 +87,35 @@ def messages(given: argparse.Namespace) -> bool:
     return found.good
 
 
-PROOFS: dict[str, Callable[[argparse.Namespace], bool]] = {"brain": brain, "messages": messages}
+def faults(given: argparse.Namespace) -> bool:
+    """Every worker alive in its own conversation, nothing lost, doubled, left or touched by random faults."""
+    hermes = _hermes()
+    if hermes is None:
+        return False
+    print(f"prove: {given.faults} faults on {given.workers} workers, seed {given.seed}", flush=True)
+    results, seconds = fault_proof.prove(count=given.faults, workers=given.workers, seed=given.seed)
+    text = fault_proof.page(results, hermes, workers=given.workers, seed=given.seed, seconds=seconds)
+    if given.page or given.faults >= FULL:
+        fault_proof.PAGE.write_text(text)
+        print(f"written to docs/{fault_proof.PAGE.name}")
+    else:
+        print(text)
+    return all(each.verdict != "failed" for each in results)
+
+
+def _hermes() -> Path | None:
+    hermes = Path(os.environ.get("HERMUX_HERMES", "/nowhere"))
+    if hermes.is_file():
+        return hermes
+    print("HERMUX_HERMES names no Hermes: use scripts/prove", file=sys.stderr)
+    return None
+
+
+PROOFS: dict[str, Callable[[argparse.Namespace], bool]] = {
+    "brain": brain,
+    "messages": messages,
+    "faults": faults,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

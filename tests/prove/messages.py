@@ -13,12 +13,12 @@ from typing import Any
 
 from orchestrator.api import Fleet
 from orchestrator.fleet.message import digest
+from orchestrator.selftest.verdict import Verdict, judge
 from orchestrator.store import journal
 from tests.e2e.sandbox import Sandbox, report, sandbox
 from tests.prove.drive import Driver, Tally
 from tests.prove.plan import Step, steps
 from tests.prove.stage import build, request_log
-from tests.prove.verdict import Verdict, judge
 from tests.prove.watch import Watch
 
 Planner = Callable[[int, int, int], list[list[Step]]]

@@ -26,7 +26,7 @@ message that was sent to it, in the order of sending, in exactly one user messag
 one twice; and Hermes may have asked the model with it as the new message in one turn only.
 
 Run by `scripts/prove --messages {messages} --workers {workers} --seed {seed}` on {date}:
-{cpus} CPUs, {memory:.0f} GiB, {system}, Python {python}, {tmux}, {hermes}, hermux {version}.
+{machine}.
 
 | | |
 |---|---|
@@ -46,15 +46,19 @@ def page(found: Proof, hermes: Path) -> str:
         workers=found.workers,
         seed=found.seed,
         date=time.strftime("%Y-%m-%d"),
-        cpus=os.cpu_count(),
-        memory=psutil.virtual_memory().total / 2**30,
-        system=f"{platform.system()} {platform.release().split('-')[0]}",
-        python=platform.python_version(),
-        tmux=_first_line("tmux", "-V"),
-        hermes=_first_line(str(hermes), "--version"),
-        version=__version__,
+        machine=machine(hermes),
         rows="\n".join(f"| {name} | {value} |" for name, value in found.rows()),
         verdict="every message in exactly one user message" if found.good else "FAILED",
+    )
+
+
+def machine(hermes: Path) -> str:
+    """Return a line on what a proof ran on."""
+    memory = psutil.virtual_memory().total / 2**30
+    system = f"{platform.system()} {platform.release().split('-')[0]}"
+    return (
+        f"{os.cpu_count()} CPUs, {memory:.0f} GiB, {system}, Python {platform.python_version()}, "
+        f"{_first_line('tmux', '-V')}, {_first_line(str(hermes), '--version')}, hermux {__version__}"
     )
 
 

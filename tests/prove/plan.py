@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import random
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-NUMBER = re.compile(r"#(\d{4})#")
-"""How a message carries its number: found again in the user messages at the model."""
 HOOKS = ("pre_llm_call", "pre_api_request", "post_api_request", "post_llm_call", "on_session_end")
 AFTER_ENTER = 0.4
 """Seconds after the recorded Enter within which a kill falls."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from tests.prove.plan import NUMBER, Target, steps
-from tests.prove.verdict import Verdict, judge
+from orchestrator.selftest.suite import FAULTS
+from orchestrator.selftest.verdict import NUMBER, Verdict, judge
+from tests.prove.plan import Target, steps
 
 SENT = {1: "w-1", 2: "w-1", 3: "w-2"}
 ASKED = {1: 1, 2: 1, 3: 1}
@@ -51,3 +53,10 @@ def test_the_seed_fixes_the_plan() -> None:
     assert all(NUMBER.findall(step.text) == [f"{step.number:04d}"] for step in flat)
     kinds = {kill.kind for step in flat for kill in step.kills}
     assert len(kinds) == len(Target) * 6, kinds
+
+
+def test_the_page_names_every_fault() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "selftest.md").read_text()
+    rows = [f"| `{fault.name}` | {fault.does} |" for fault in FAULTS]
+    assert [row for row in rows if row not in page] == []
+    assert page.count("\n| `") == len(rows)

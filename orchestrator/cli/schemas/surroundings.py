@@ -50,6 +50,27 @@ checks[].seconds             number        how long it took
         ),
     ),
     Schema(
+        ("selftest",),
+        fields(
+            """
+schema                       number        the version, 1
+ok                           boolean       whether no fault failed
+seed                         number        what fixed the chances
+workers                      number        the size of the fleet
+faults[].fault               string        its name
+faults[].worker              string        the worker that was hit
+faults[].verdict             string        survived, failed or not provoked
+faults[].noticed             number|null   seconds until hermux had seen it; null = nothing is to be noticed
+faults[].recovered           number|null   seconds until all was as before; null = it was not
+faults[].lost[]              number        numbers of messages that are in no conversation
+faults[].doubled[]           number        numbers of messages that are in one twice
+faults[].left[]              string        what was left behind: processes, panes, sockets, locks, worktrees
+faults[].foreign[]           string        what of somebody else's is not as it was
+faults[].why                 string        what was wrong, or why it could not be provoked
+"""
+        ),
+    ),
+    Schema(
         ("endpoint ls",),
         fields(
             """

@@ -1,0 +1,1 @@
+"""`hermux selftest`: faults in a private fleet, and what became of the messages meanwhile. Uses `api` as a script does."""
