@@ -24,7 +24,8 @@ def test_the_whole_fleet_comes_back_one_by_one(fleet: Sandbox) -> None:
     for name in NAMES:
         box.out("ask", name, f"I am {name}")
     sessions = {name: box.worker(name)["session"] for name in NAMES}
-    working = script(shell("touch begun; exec setsid sleep 300"), said("never"), say="long work")
+    (box.home / "tool.sh").write_text("setsid sleep 300 &\ntouch begun\nsleep 300\n")
+    working = script(shell("sh tool.sh"), said("never"), say="long work")
     box.out("send", "-q", "qa-1", working)
     until((box.home / "begun").exists, 60, what="the tool runs")
     before = server(box)
