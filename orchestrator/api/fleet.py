@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.api import ready
-from orchestrator.api.picture import Picture, read_picture
+from orchestrator.api.picture import Picture, groups_of, read_picture
 from orchestrator.api.ready import Say, quiet
 from orchestrator.api.select import select, select_one
 from orchestrator.api.supervisor import ensure
@@ -50,13 +50,20 @@ class Fleet:
 
         return list((read_json(self.paths.desired) or {}).get("workers") or {})
 
+    def groups(self) -> dict[str, list[str]]:
+        """Return the groups: names and globs of workers by group name."""
+        from orchestrator.store.files import read_json
+
+        return groups_of(read_json(self.paths.desired) or {})
+
     def select(self, patterns: Sequence[str]) -> list[Worker]:
-        """Return the workers that names and globs mean; raises UnknownWorker."""
-        return [Worker(self, name) for name in select(patterns, self.names(), fleet=self.name)]
+        """Return the workers that names, globs and groups (`@front`) mean; raises UnknownWorker."""
+        found = select(patterns, self.names(), fleet=self.name, groups=self.groups())
+        return [Worker(self, name) for name in found]
 
     def worker(self, name: str) -> Worker:
         """Return one worker by name or glob; raises UnknownWorker for none or several."""
-        return Worker(self, select_one(name, self.names(), fleet=self.name))
+        return Worker(self, select_one(name, self.names(), fleet=self.name, groups=self.groups()))
 
     def workers(self) -> list[Worker]:
         """Return all workers."""

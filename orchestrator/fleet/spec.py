@@ -107,6 +107,8 @@ class WorkerSpec:
     nudge: bool = True
     """Tell a worker that was interrupted by a crash to go on."""
     restart: RestartPolicy = field(default_factory=RestartPolicy)
+    after: tuple[str, ...] = ()
+    """Workers that have to be ready before it is started (`fleet/sequence.py`)."""
 
 
 def check_name(name: str, *, what: str = "worker", reserved: frozenset[str] = frozenset()) -> str:

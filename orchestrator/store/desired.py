@@ -20,6 +20,7 @@ __all__ = [
     "GRACE",
     "Desired",
     "DesiredWorker",
+    "Group",
     "Want",
     "desired_to_dict",
     "edit_desired",
@@ -45,6 +46,17 @@ class DesiredWorker:
     """Attempts up to this number are to be ended and replaced: a restart that a person asked for."""
     roll: int = 0
     """Attempts up to this number are to be replaced when idle, one worker of the fleet at a time."""
+    source: str = ""
+    """The fleet file that declares it, absolute; "" = it was made by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Workers that commands take as `@NAME`: names and globs."""
+
+    members: tuple[str, ...]
+    source: str = ""
+    """The fleet file that declares it."""
 
 
 @dataclass(slots=True)
@@ -53,6 +65,7 @@ class Desired:
 
     fleet: str
     workers: dict[str, DesiredWorker] = field(default_factory=dict)
+    groups: dict[str, Group] = field(default_factory=dict)
 
 
 def load_desired(paths: FleetPaths) -> Desired:
@@ -75,6 +88,7 @@ def load_desired(paths: FleetPaths) -> Desired:
             raise BadFile(
                 f"{paths.desired}: worker {name!r}: {error!r}", hint="restore or remove that entry"
             ) from error
+    desired.groups = _groups(found.get("groups"))
     return desired
 
 
@@ -112,10 +126,12 @@ def desired_to_dict(desired: Desired) -> dict[str, Any]:
             "stop": {"grace": worker.grace},
             "renew": worker.renew,
             "roll": worker.roll,
+            "source": worker.source,
         }
         for name, worker in desired.workers.items()
     }
-    return {"schema": 1, "fleet": desired.fleet, "workers": workers}
+    groups = {name: asdict(group) for name, group in desired.groups.items()}
+    return {"schema": 1, "fleet": desired.fleet, "workers": workers, "groups": groups}
 
 
 def spec_to_dict(spec: WorkerSpec) -> dict[str, Any]:
@@ -140,4 +156,14 @@ def _worker_from_dict(entry: Mapping[str, Any]) -> DesiredWorker:
         grace=float(grace),
         renew=int(entry.get("renew", 0)),
         roll=int(entry.get("roll", 0)),
+        source=str(entry.get("source", "")),
     )
+
+
+def _groups(found: Any) -> dict[str, Group]:
+    """Return the groups; one that is damaged costs no worker, so it is left out."""
+    groups = {}
+    for name, entry in found.items() if isinstance(found, dict) else ():
+        with suppress(TypeError, ValueError, KeyError, AttributeError):
+            groups[str(name)] = build(Group, entry)
+    return groups
