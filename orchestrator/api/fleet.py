@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from orchestrator.api.order import Order
     from orchestrator.api.remove import Removed
     from orchestrator.api.spawn import Made
+    from orchestrator.api.up import Plan
     from orchestrator.store.inbox import Found
     from orchestrator.terminal.server import Server
 
@@ -118,6 +119,26 @@ class Fleet:
         from orchestrator.api.scale import scale
 
         return scale(self, wanted, order, wait=wait, say=say)
+
+    def up(
+        self,
+        file: str = "",
+        *,
+        dry_run: bool = False,
+        prune: bool = False,
+        wait: bool = True,
+        say: Say = quiet,
+    ) -> Plan:
+        """Make the fleet what a fleet.yaml declares; see `api.up.up`."""
+        from orchestrator.api.up import up
+
+        return up(self, file, dry_run=dry_run, prune=prune, wait=wait, say=say)
+
+    def down_names(self, file: str = "") -> list[str]:
+        """Return the workers that a fleet.yaml made, or all without one; raises UsageError for none of a file."""
+        from orchestrator.api.up import down_names
+
+        return down_names(self, file)
 
     def start(self, names: Sequence[str], *, wait: bool = True, say: Say = quiet) -> None:
         """Start workers, or lift their hold; one that runs already is left alone."""
