@@ -36,15 +36,15 @@ class Cast:
     """None for a profile that the user had before."""
     said: tuple[str, ...] = ()
 
-    def spec(self, paths: FleetPaths, planned: WorkerSpec) -> WorkerSpec:
-        """Return the spec with what the role adds to it. Call it with the fleet's lock held."""
+    def spec(self, paths: FleetPaths, planned: WorkerSpec, *, choose_port: bool = True) -> WorkerSpec:
+        """Return the spec with what the role adds to it; see `endpoint.addressed`."""
         if planned.user_profile:
             return planned
         servers = self.inherited.servers if self.inherited and planned.toolsets else ()
         return replace(
             planned,
             toolsets=tuple(dict.fromkeys((*planned.toolsets, *servers))),
-            fallback=tuple(_addressed(paths, each) for each in self.fallback),
+            fallback=tuple(_addressed(paths, each, choose_port) for each in self.fallback),
             max_tokens=self.role.max_tokens,
             temperature=self.role.temperature,
         )
@@ -153,8 +153,8 @@ class Casting:
             return endpoint, key or key_value(endpoint, self._env), note
 
 
-def _addressed(paths: FleetPaths, endpoint: Endpoint) -> Endpoint:
+def _addressed(paths: FleetPaths, endpoint: Endpoint, choose_port: bool) -> Endpoint:
     """Return a fallback with an address; the rehearsal model keeps the name that it is asked by."""
     if endpoint.kind is not EndpointKind.REHEARSAL:
         return endpoint
-    return replace(endpoints.addressed(paths, endpoint), model=endpoint.model)
+    return replace(endpoints.addressed(paths, endpoint, choose_port=choose_port), model=endpoint.model)

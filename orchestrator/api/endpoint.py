@@ -86,14 +86,17 @@ def network(
     return worker_network(given, caller, past) if past else found
 
 
-def addressed(paths: FleetPaths, endpoint: Endpoint) -> Endpoint:
+def addressed(paths: FleetPaths, endpoint: Endpoint, *, choose_port: bool = True) -> Endpoint:
     """Return the endpoint; the rehearsal model gets the fleet's own address, whose port is chosen once.
 
-    Call it with the fleet's lock held.
+    Call it with the fleet's lock held, or without `choose_port`: then nothing is written, and a fleet that has
+    no rehearsal model yet leaves the address "".
     """
     if endpoint.kind is not EndpointKind.REHEARSAL:
         return endpoint
     port = int((read_json(paths.rehearsal) or {}).get("port") or 0)
+    if not port and not choose_port:
+        return endpoint
     if not port:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))

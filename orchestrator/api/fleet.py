@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.api import ready
-from orchestrator.api.picture import Picture, read_picture
+from orchestrator.api.picture import Picture, groups_of, read_picture
 from orchestrator.api.ready import Say, quiet
 from orchestrator.api.select import select, select_one
 from orchestrator.api.supervisor import check_version, ensure, running
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from orchestrator.api.order import Order
     from orchestrator.api.remove import Removed
     from orchestrator.api.spawn import Made
+    from orchestrator.api.up import Plan
     from orchestrator.store.inbox import Found
     from orchestrator.terminal.server import Server
 
@@ -50,13 +51,20 @@ class Fleet:
 
         return list((read_json(self.paths.desired) or {}).get("workers") or {})
 
+    def groups(self) -> dict[str, list[str]]:
+        """Return the groups: names and globs of workers by group name."""
+        from orchestrator.store.files import read_json
+
+        return groups_of(read_json(self.paths.desired) or {})
+
     def select(self, patterns: Sequence[str]) -> list[Worker]:
-        """Return the workers that names and globs mean; raises UnknownWorker."""
-        return [Worker(self, name) for name in select(patterns, self.names(), fleet=self.name)]
+        """Return the workers that names, globs and groups (`@front`) mean; raises UnknownWorker."""
+        found = select(patterns, self.names(), fleet=self.name, groups=self.groups())
+        return [Worker(self, name) for name in found]
 
     def worker(self, name: str) -> Worker:
         """Return one worker by name or glob; raises UnknownWorker for none or several."""
-        return Worker(self, select_one(name, self.names(), fleet=self.name))
+        return Worker(self, select_one(name, self.names(), fleet=self.name, groups=self.groups()))
 
     def workers(self) -> list[Worker]:
         """Return all workers."""
@@ -112,6 +120,26 @@ class Fleet:
         from orchestrator.api.scale import scale
 
         return scale(self, wanted, order, wait=wait, say=say)
+
+    def up(
+        self,
+        file: str = "",
+        *,
+        dry_run: bool = False,
+        prune: bool = False,
+        wait: bool = True,
+        say: Say = quiet,
+    ) -> Plan:
+        """Make the fleet what a fleet.yaml declares; see `api.up.up`."""
+        from orchestrator.api.up import up
+
+        return up(self, file, dry_run=dry_run, prune=prune, wait=wait, say=say)
+
+    def down_names(self, file: str = "") -> list[str]:
+        """Return the workers that a fleet.yaml made, or all without one; raises UsageError for none of a file."""
+        from orchestrator.api.up import down_names
+
+        return down_names(self, file)
 
     def start(self, names: Sequence[str], *, wait: bool = True, say: Say = quiet) -> None:
         """Start workers, or lift their hold; one that runs already is left alone."""

@@ -13,7 +13,7 @@ from orchestrator.fleet.expand import expand
 from orchestrator.fleet.message import normalise
 from orchestrator.fleet.resolve import Asked
 from orchestrator.fleet.role import Role
-from orchestrator.fleet.spec import ROLE_ORDER, Endpoint, WorkerSpec, hermes_profile_name
+from orchestrator.fleet.spec import ROLE_ORDER, Endpoint, RestartPolicy, WorkerSpec, hermes_profile_name
 from orchestrator.store.env import check_variable, parse_env_file
 from orchestrator.store.paths import RESERVED
 
@@ -58,6 +58,12 @@ class Order:
     columns: int = 120
     rows: int = 40
     replace: bool = False
+    restart: RestartPolicy | None = None
+    """In place of the role's."""
+    after: tuple[str, ...] = ()
+    """Workers that have to be ready first."""
+    source: str = ""
+    """The fleet file that declares them."""
 
     @property
     def in_turn(self) -> tuple[str, ...]:
@@ -179,7 +185,8 @@ def specs(
                 hermes_root=str(hermes_root),
                 nudge=bool(role.nudge),
                 nudge_text=role.nudge if isinstance(role.nudge, str) else "",
-                restart=role.restart,
+                restart=order.restart or role.restart,
+                after=order.after,
             )
         )
     return made

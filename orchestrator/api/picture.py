@@ -31,6 +31,8 @@ class Picture:
     """`{pid, start, version}` of the supervisor that runs now."""
     workers: dict[str, dict[str, Any]]
     alerts: list[dict[str, Any]] = field(default_factory=list)
+    groups: dict[str, list[str]] = field(default_factory=dict)
+    """Names and globs of workers by group name."""
 
     @property
     def warning(self) -> str:
@@ -61,7 +63,8 @@ def open_picture(fleet: str) -> Picture:
 def read_picture(paths: FleetPaths) -> Picture:
     """Read the picture; raises BadFile naming a file that is damaged."""
     state = read_state(paths)
-    wanted = (read_json(paths.desired) or {}).get("workers") or {}
+    desired = read_json(paths.desired) or {}
+    wanted = desired.get("workers") or {}
     seen = state.workers if state else {}
     workers = {name: merged(entry, seen.get(name)) for name, entry in wanted.items()}
     return Picture(
@@ -71,7 +74,14 @@ def read_picture(paths: FleetPaths) -> Picture:
         supervisor=running(paths),
         workers=workers,
         alerts=_alerts(state),
+        groups=groups_of(desired),
     )
+
+
+def groups_of(desired: dict[str, Any]) -> dict[str, list[str]]:
+    """Return the groups that `desired.json` holds: names and globs of workers by group name."""
+    groups = desired.get("groups") or {}
+    return {name: list(each.get("members") or ()) for name, each in groups.items()}
 
 
 def merged(wanted: dict[str, Any], seen: dict[str, Any] | None) -> dict[str, Any]:

@@ -115,7 +115,7 @@ def make(paths: FleetPaths, env: Mapping[str, str], ready: Ready) -> Made:
             put_aside(paths, spec, ready.hermes_root)
             made.specs.append(spec)
             _make_one(paths, spec, ready, env)
-        _want(paths, made)
+        _want(paths, made, ready.order.source)
         starting.confirm()
         for record in made.records:
             in_use(record)
@@ -149,7 +149,7 @@ def _settled(
     return settled
 
 
-def _want(paths: FleetPaths, made: Made) -> None:
+def _want(paths: FleetPaths, made: Made, source: str) -> None:
     """Give each worker its port, and write it into `desired.json`: from then on it is supervised."""
     from orchestrator.hermes.home import profile_dir
 
@@ -162,7 +162,7 @@ def _want(paths: FleetPaths, made: Made) -> None:
             port = free_port(paths, spec.name, taken)
             taken.add(port)
             made.specs[place] = replace(spec, port=port)
-            desired.workers[spec.name] = DesiredWorker(made.specs[place])
+            desired.workers[spec.name] = DesiredWorker(made.specs[place], source=source)
 
 
 def _make_one(paths: FleetPaths, spec: WorkerSpec, ready: Ready, env: Mapping[str, str]) -> None:

@@ -124,7 +124,7 @@ def running(picture: Picture, pattern: str = "") -> list[str]:
     if not pattern:
         return names
     try:
-        chosen = select([pattern], list(picture.workers), fleet=picture.fleet)
+        chosen = select([pattern], list(picture.workers), fleet=picture.fleet, groups=picture.groups)
     except UnknownWorker:
         return []
     return [name for name in names if name in chosen]

@@ -26,6 +26,8 @@ class Verb:
 VERBS = (
     Verb("spawn", "spawn", "add N workers and wait until they are ready"),
     Verb("scale", "spawn", "make the fleet, or each named role, exactly N workers"),
+    Verb("up", "up", "make the fleet what a fleet.yaml declares"),
+    Verb("down", "up", "stop the workers of a fleet.yaml; everything is kept"),
     Verb("ls", "ls", "show the workers and their state"),
     Verb("attach", "screen", "put this terminal on a worker's screen"),
     Verb("peek", "screen", "print a worker's screen"),

@@ -163,13 +163,13 @@ def diff(
 def _one(fleet: Fleet, pattern: str) -> list[str]:
     from orchestrator.api.select import select_one
 
-    return [select_one(pattern, _known(fleet), fleet=fleet.name)]
+    return [select_one(pattern, _known(fleet), fleet=fleet.name, groups=fleet.groups())]
 
 
 def _names(fleet: Fleet, patterns: list[str]) -> list[str]:
     from orchestrator.api.select import select
 
-    return select(patterns, _known(fleet), fleet=fleet.name)
+    return select(patterns, _known(fleet), fleet=fleet.name, groups=fleet.groups())
 
 
 def _known(fleet: Fleet) -> list[str]:

@@ -45,6 +45,7 @@ from orchestrator.fleet.observation import (
 )
 from orchestrator.fleet.pen import Pen
 from orchestrator.fleet.picture import activity, word_of
+from orchestrator.fleet.sequence import waits_for
 from orchestrator.fleet.talk import FailedKind, TurnOutcome, end_turn, fold
 from orchestrator.fleet.worker import (
     Activity,
@@ -90,7 +91,7 @@ def decide(
     for pen in pens.values() if everyone else _concerned(pens, observations, only or ()):
         _plan_roll(pen, pens)
         _plan_return(pen)
-        _plan(pen)
+        _plan(pen, pens)
         _name_state(pen)
     kept = {name: pen.worker for name, pen in pens.items() if not life.forgotten(pen.worker)}
     return kept, [action for pen in pens.values() for action in pen.actions]
@@ -232,7 +233,7 @@ def _pane_seen(pen: Pen, seen: PaneSeen) -> None:
     pen.set(bells=seen.bells, painted=seen.painted)
 
 
-def _plan(pen: Pen) -> None:
+def _plan(pen: Pen, pens: Mapping[str, Pen]) -> None:
     _retry_moves(pen)
     worker = pen.worker
     if worker.life is not None and worker.phase is not Phase.STOPPING:
@@ -240,7 +241,7 @@ def _plan(pen: Pen) -> None:
     if pen.worker.op is not None:
         _advance(pen)
     elif pen.worker.life is None:
-        _plan_dead(pen)
+        _plan_dead(pen, pens)
     elif pen.worker.phase is Phase.STOPPING:
         stopping.stop(pen, pen.worker.why)
     looking.plan_look(pen)
@@ -336,12 +337,14 @@ def _advance(pen: Pen) -> None:
         deliver.advance(pen)
 
 
-def _plan_dead(pen: Pen) -> None:
+def _plan_dead(pen: Pen, pens: Mapping[str, Pen]) -> None:
     worker = pen.worker
     if worker.want is Want.RUN and worker.left and worker.phase is Phase.STOPPED:
         return
     if worker.want is Want.RUN and worker.phase is not Phase.HELD:
-        if pen.now < worker.not_before or life.waits_for_turn(pen) or life.waits_for_memory(pen):
+        if pen.now < worker.not_before or _comes_later(pen, pens):
+            return
+        if life.waits_for_turn(pen) or life.waits_for_memory(pen):
             return
         if worker.phase is Phase.BACKOFF:
             life.start_when_due(pen)
@@ -351,6 +354,21 @@ def _plan_dead(pen: Pen) -> None:
     elif worker.want is not Want.RUN and worker.phase is not Phase.STOPPED:
         pen.set(phase=Phase.STOPPING)
         pen.begin(OpKind.STOP, "swept", 0)
+
+
+def _comes_later(pen: Pen, pens: Mapping[str, Pen]) -> bool:
+    """Whether another worker has to be ready first; then this one is `pending`, and its `why` names the other."""
+    why = (
+        waits_for(pen.worker, {name: other.worker for name, other in pens.items()})
+        if pen.worker.spec.after
+        else ""
+    )
+    if not why:
+        return False
+    if not pen.worker.why.startswith(why.partition(",")[0]):
+        pen.note("not started", why, what="transition")
+    pen.set(phase=Phase.PENDING, why=why)
+    return True
 
 
 def _name_state(pen: Pen) -> None:

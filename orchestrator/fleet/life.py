@@ -306,7 +306,7 @@ def waits_for_memory(pen: Pen) -> bool:
 
 def waits_for_turn(pen: Pen) -> bool:
     """Whether a start has to wait until another worker is back; see `mass`."""
-    refused = mass.refuses(pen.worker, (peer.worker for peer in pen.peers.values()))
+    refused = mass.refuses(pen.worker, {name: peer.worker for name, peer in pen.peers.items()})
     if not refused:
         return False
     pen.set(phase=Phase.PENDING, why=refused, not_before=pen.now + TURN_AGAIN)

@@ -7,11 +7,12 @@ order in which it was added, and only when the one before is ready, has failed, 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import replace
 
 from orchestrator.fleet.action import Signal
 from orchestrator.fleet.pen import Pen
+from orchestrator.fleet.sequence import waits_for
 from orchestrator.fleet.worker import Phase, Want, Worker
 
 WHY = "the tmux server died"
@@ -52,14 +53,17 @@ def outlived(pen: Pen) -> None:
         pen.act(Signal, "it outlived the tmux server, and nobody can see it", number=signal.SIGKILL)
 
 
-def refuses(worker: Worker, others: Iterable[Worker]) -> str:
-    """Return why a worker cannot come back yet, "" if it is its turn."""
+def refuses(worker: Worker, others: Mapping[str, Worker]) -> str:
+    """Return why a worker cannot come back yet, "" if it is its turn.
+
+    One that cannot start before another is ready (`after` in a fleet file) is not waited for: it may be this one.
+    """
     if not worker.lost_at:
         return ""
-    for other in others:
+    for other in others.values():
         if other.name == worker.name:
             return ""
-        if _awaited(other):
+        if _awaited(other) and not waits_for(other, others):
             return f"{WHY}: it comes back after {other.name}"
     return ""
 

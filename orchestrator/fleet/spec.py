@@ -121,6 +121,8 @@ class WorkerSpec:
     nudge_text: str = ""
     """In these words; "" = hermux' own."""
     restart: RestartPolicy = field(default_factory=RestartPolicy)
+    after: tuple[str, ...] = ()
+    """Workers that have to be ready before it is started (`fleet/sequence.py`)."""
 
 
 def check_name(name: str, *, what: str = "worker", reserved: frozenset[str] = frozenset()) -> str:

@@ -79,6 +79,24 @@ def write_home(
     return home
 
 
+def outdated(
+    root: Path,
+    spec: WorkerSpec,
+    *,
+    soul: str,
+    key: bool,
+    approvals_timeout: float,
+    overrides: Mapping[str, Any],
+) -> list[str]:
+    """Return the files of a worker's profile that `write_home` would change, less the plugin's."""
+    home = profile_dir(root, spec.hermes_profile)
+    before = _read_config(home / "config.yaml")
+    wanted = _laid_over(before, worker_config(spec, key=key, approvals_timeout=approvals_timeout), overrides)
+    persona = home / "SOUL.md"
+    same = persona.is_file() and persona.read_bytes() == soul.encode()
+    return [*(["config.yaml"] if wanted != before else []), *([] if same else ["SOUL.md"])]
+
+
 def check_home(root: Path, profile: str) -> list[str]:
     """Return what is missing of a worker's profile, in words; empty = complete."""
     home = profile_dir(root, profile)
@@ -186,12 +204,20 @@ def _make(home: Path, spec: WorkerSpec, state: Path | None) -> None:
 
 def _write_config(path: Path, ours: dict[str, Any], overrides: Mapping[str, Any]) -> None:
     before = _read_config(path)
-    after = merge(merge(before or {}, ours), overrides)
-    after["hooks"] = dict(overrides.get("hooks") or {})  # a shell hook would run unseen, and cost 30 ms each
-    after["plugins"]["enabled"] = _with_ours(before, after["plugins"].get("enabled"))
+    after = _laid_over(before, ours, overrides)
     if after != before:
         text = yaml.dump(after, Dumper=Dumper, sort_keys=False, allow_unicode=True)
         write_file(path, text.encode(), sync=True)
+
+
+def _laid_over(
+    before: Mapping[str, Any] | None, ours: Mapping[str, Any], overrides: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return config.yaml as it is to be: what Hermes keeps there, ours over it, the role's over both."""
+    after = merge(merge(before or {}, ours), overrides)
+    after["hooks"] = dict(overrides.get("hooks") or {})  # a shell hook would run unseen, and cost 30 ms each
+    after["plugins"]["enabled"] = _with_ours(before, after["plugins"].get("enabled"))
+    return after
 
 
 def _with_ours(before: Mapping[str, Any] | None, wanted: Any) -> list[str]:

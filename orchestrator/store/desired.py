@@ -20,6 +20,7 @@ __all__ = [
     "GRACE",
     "Desired",
     "DesiredWorker",
+    "Group",
     "Want",
     "desired_to_dict",
     "edit_desired",
@@ -47,6 +48,17 @@ class DesiredWorker:
     """Attempts up to this number are to be replaced when idle, one worker of the fleet at a time."""
     drain: bool = False
     """With `want` stopped: what it is doing is finished first, and no new text is begun."""
+    source: str = ""
+    """The fleet file that declares it, absolute; "" = it was made by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Workers that commands take as `@NAME`: names and globs."""
+
+    members: tuple[str, ...]
+    source: str = ""
+    """The fleet file that declares it."""
 
 
 @dataclass(slots=True)
@@ -55,6 +67,7 @@ class Desired:
 
     fleet: str
     workers: dict[str, DesiredWorker] = field(default_factory=dict)
+    groups: dict[str, Group] = field(default_factory=dict)
 
 
 def load_desired(paths: FleetPaths) -> Desired:
@@ -77,6 +90,7 @@ def load_desired(paths: FleetPaths) -> Desired:
             raise BadFile(
                 f"{paths.desired}: worker {name!r}: {error!r}", hint="restore or remove that entry"
             ) from error
+    desired.groups = _groups(found.get("groups"))
     return desired
 
 
@@ -115,10 +129,12 @@ def desired_to_dict(desired: Desired) -> dict[str, Any]:
             "renew": worker.renew,
             "roll": worker.roll,
             "drain": worker.drain,
+            "source": worker.source,
         }
         for name, worker in desired.workers.items()
     }
-    return {"schema": 1, "fleet": desired.fleet, "workers": workers}
+    groups = {name: asdict(group) for name, group in desired.groups.items()}
+    return {"schema": 1, "fleet": desired.fleet, "workers": workers, "groups": groups}
 
 
 def spec_to_dict(spec: WorkerSpec) -> dict[str, Any]:
@@ -144,4 +160,14 @@ def _worker_from_dict(entry: Mapping[str, Any]) -> DesiredWorker:
         renew=int(entry.get("renew", 0)),
         roll=int(entry.get("roll", 0)),
         drain=bool(entry.get("drain", False)),
+        source=str(entry.get("source", "")),
     )
+
+
+def _groups(found: Any) -> dict[str, Group]:
+    """Return the groups; one that is damaged costs no worker, so it is left out."""
+    groups = {}
+    for name, entry in found.items() if isinstance(found, dict) else ():
+        with suppress(TypeError, ValueError, KeyError, AttributeError):
+            groups[str(name)] = build(Group, entry)
+    return groups

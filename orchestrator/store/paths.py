@@ -129,6 +129,11 @@ class FleetPaths:
         return self.root / "spawn.lock"
 
     @property
+    def up_lock(self) -> Path:
+        """Held while `hermux up` changes the fleet."""
+        return self.root / "up.lock"
+
+    @property
     def supervisor_lock(self) -> Path:
         """Held by the supervisor for as long as it lives."""
         return self.root / "supervisor.lock"

@@ -1,10 +1,11 @@
-"""What is wrong with a `role.yaml`, in words that say what to write instead."""
+"""What is wrong with a `role.yaml` or a `fleet.yaml`, in words that say what to write instead."""
 
 from __future__ import annotations
 
 import re
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from types import UnionType
+from typing import TYPE_CHECKING, Any, get_args
 
 from orchestrator.store.yamlfile import Located, Place, dotted
 
@@ -12,10 +13,15 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
 
 
-def faults_of(found: Located, error: ValidationError) -> list[tuple[int, str]]:
-    """Return each fault with its line, but for fields whose content is not known."""
+def faults_of(
+    found: Located, error: ValidationError, model: type[BaseModel] | None = None
+) -> list[tuple[int, str]]:
+    """Return each fault with its line, but for fields whose content is not known.
+
+    `model` is what the file was read as; None = `RoleFile`.
+    """
     return [
-        (found.line(detail["loc"]), f"{found.at(detail['loc'])}: {_what(detail)}")
+        (found.line(detail["loc"]), f"{found.at(detail['loc'])}: {_what(detail, model)}")
         for detail in error.errors(include_url=False)
         if not any(detail["loc"][: len(place)] == place for place in found.bad)
     ]
@@ -31,11 +37,11 @@ _WANTED = {
 }
 
 
-def _what(detail: Any) -> str:
+def _what(detail: Any, model: type[BaseModel] | None) -> str:
     """Return one of pydantic's faults in our words."""
     place, kind, value = detail["loc"], detail["type"], detail["input"]
     if kind == "extra_forbidden":
-        return _misplaced(place)
+        return _misplaced(place, model)
     if kind == "missing":
         return "missing"
     if kind == "value_error":
@@ -44,7 +50,7 @@ def _what(detail: Any) -> str:
     if kind == "string_pattern_mismatch":
         said = "text without blanks, commas or line breaks where none belong"
     if kind == "model_type":
-        said = f"fields of its own ({', '.join(known_fields(place))})"
+        said = f"fields of its own ({', '.join(known_fields(place, model))})"
     near = _near_word(detail)
     return (
         f"must be {said}, not {value!r:.60}" if value is not None else f"must be {said}, but is empty"
@@ -66,45 +72,43 @@ def _near_word(detail: Any) -> str:
     return ""
 
 
-def _misplaced(place: Place) -> str:
+def _misplaced(place: Place, model: type[BaseModel] | None) -> str:
     """Return what to do with a field that is not known here: the nearest right word, or where it belongs."""
-    word = str(place[-1])
+    word, known = str(place[-1]), known_fields(place[:-1], model)
     home, dot, inner = word.partition(".")
-    if dot and len(place) == 1 and inner in known_fields((home,)):
+    if dot and len(place) == 1 and inner in known_fields((home,), model):
         return f"unknown field; {inner!r} stands below {home!r}: {home}: {{{inner}: …}}"
-    near = get_close_matches(word, known_fields(place[:-1]), n=1, cutoff=0.5)
+    near = get_close_matches(word, known, n=1, cutoff=0.5)
     if near:
         return f"unknown field; did you mean {near[0]!r}?"
-    homes = [
-        dotted((*home, word)) for home in ((), *_inner()) if word in known_fields(home) and home != place[:-1]
-    ]
-    if homes:
-        return f"unknown field here; did you mean {homes[0]!r}?"
-    return f"unknown field; known here: {', '.join(known_fields(place[:-1]))}"
+    for home_of in ((), *((name,) for name in known_fields((), model))):
+        if word in known_fields(home_of, model) and home_of != place[:-1]:
+            return f"unknown field here; did you mean {dotted((*home_of, word))!r}?"
+    return f"unknown field; known here: {', '.join(known)}"
 
 
-def _inner() -> list[Place]:
+def known_fields(place: Place, model: type[BaseModel] | None = None) -> list[str]:
+    """Return the names of the fields at a place, [] where there are none."""
     from orchestrator.store.role_schema import RoleFile
 
-    return [(name,) for name in RoleFile.model_fields if known_fields((name,))]
+    kind: Any = model or RoleFile
+    for step in place:
+        kind = _inside(kind, step)
+    found = _model(kind)
+    return [field.alias or name for name, field in found.model_fields.items()] if found else []
 
 
-def known_fields(place: Place) -> list[str]:
-    """Return the names of the fields at a place, [] where there are none."""
-    from orchestrator.store import role_schema
+def _inside(kind: Any, step: str | int) -> Any:
+    """Return the type of a field, or of an item of a list or mapping; None where there is none."""
+    found = _model(kind)
+    if found is None:
+        inner = get_args(kind)
+        return inner[-1] if inner else None
+    fields = {field.alias or name: field.annotation for name, field in found.model_fields.items()}
+    return fields.get(str(step))
 
-    model: type[BaseModel] = role_schema.RoleFile
-    inner: dict[Any, type[BaseModel]] = {
-        "approvals": role_schema.Approvals,
-        "checkpoints": role_schema.Checkpoints,
-        "skills": role_schema.Skills,
-        "worktree": role_schema.WorktreeFiles,
-        "restart": role_schema.Restart,
-    }
-    if place[:1] == ("fallback",) and len(place) == 2:
-        model = role_schema.Fallback
-    elif place:
-        if len(place) > 1 or place[0] not in inner:
-            return []
-        model = inner[place[0]]
-    return [field.alias or name for name, field in model.model_fields.items()]
+
+def _model(kind: Any) -> type[BaseModel] | None:
+    """Return the fields that a type stands for: a model, or one that may be left empty."""
+    choices = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    return next((each for each in choices if hasattr(each, "model_fields")), None)

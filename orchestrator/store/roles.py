@@ -161,8 +161,9 @@ def _checked(found: Located, faults: list[tuple[int, str]]) -> Any:
         return None
 
 
-def _restart(fields: Mapping[str, Any]) -> RestartPolicy:
-    return RestartPolicy(**{**fields, "policy": Restart(fields["policy"])})
+def restart_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the checked fields of a `restart:` as those of a `RestartPolicy`."""
+    return {name: Restart(value) if name == "policy" else value for name, value in fields.items()}
 
 
 def _role(name: str, checked: Any, soul: str, folder: Path, soul_file: Path) -> Role:
@@ -184,7 +185,7 @@ def _role(name: str, checked: Any, soul: str, folder: Path, soul_file: Path) -> 
         skills=Skills(None if skills.allow is None else tuple(skills.allow), tuple(skills.deny)),
         inherit=tuple(dict.fromkeys(checked.inherit)),
         nudge=checked.nudge,
-        restart=_restart(checked.restart.model_dump()),
+        restart=RestartPolicy(**restart_fields(checked.restart.model_dump())),
         worktree=WorktreeFiles(tuple(tree.copy_), tuple(tree.link), tree.setup),
         source=str(folder),
         soul_source=str(soul_file),

@@ -21,6 +21,19 @@ _FAREWELL = """
 
 WORKPLACE = (
     Schema(
+        ("up",),
+        fields(
+            """
+schema                       number        the version, 1
+fleet                        string        the fleet
+dry_run                      boolean       whether this only would be done
+steps[].name                 string        the worker, or `groups`
+steps[].action               string        created, changed, started, stopped or restored; with --dry-run create, change, start, stop
+steps[].what[]               string        what is different, in words; never a variable's value
+"""
+        ),
+    ),
+    Schema(
         ("role ls",),
         fields(
             """
