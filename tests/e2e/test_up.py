@@ -49,7 +49,11 @@ def test_up(fleet: Sandbox) -> None:
     began = {name: json.loads((fleet.dir / "workers" / name / "spec.json").read_text()) for name in shown}
     assert began["coder-1"]["after"] == ["lead"]
     journal = [json.loads(line) for line in (fleet.dir / "journal.jsonl").read_text().splitlines()]
-    ready = next(n for n, line in enumerate(journal) if line["worker"] == "lead" and line["text"] == "ready")
+    ready = next(
+        n
+        for n, line in enumerate(journal)
+        if line["worker"] == "lead" and line["text"].startswith("up after")
+    )
     starts = [
         n
         for n, line in enumerate(journal)
