@@ -13,6 +13,11 @@ from orchestrator.cli.show import out, out_json, talk, talker
 from orchestrator.errors import UsageError
 
 
+SomeWorkers = Annotated[
+    list[str] | None, typer.Argument(metavar="W...", help="workers, by names, globs or groups")
+]
+
+
 def start(
     workers: WorkerNames,
     no_wait: NoWait = False,
@@ -42,7 +47,8 @@ def restart(
 
 
 def stop(
-    workers: WorkerNames,
+    workers: SomeWorkers = None,
+    every: Annotated[bool, typer.Option("--all", help="all of the fleet")] = False,
     grace: Annotated[
         float, typer.Option("--grace", metavar="S", help="seconds before TERM, and again before KILL")
     ] = 10.0,
@@ -56,7 +62,7 @@ def stop(
     if now and grace != 10.0:
         raise UsageError("--now and --grace exclude each other")
     opened = open_fleet(fleet)
-    names = _names(opened, workers)
+    names = _chosen(opened, workers, every)
     opened.stop(names, grace=0.0 if now else grace, wait=not no_wait, say=talker(quiet))
     _show(opened, names, json)
 
@@ -103,7 +109,8 @@ def pause(
 
 
 def rm(
-    workers: WorkerNames,
+    workers: SomeWorkers = None,
+    every: Annotated[bool, typer.Option("--all", help="all of the fleet")] = False,
     purge: Annotated[bool, typer.Option("--purge", help="delete what they learned too")] = False,
     unplug: Annotated[
         bool, typer.Option("--unplug", help="take the plugin out of your own Hermes profile too")
@@ -118,7 +125,7 @@ def rm(
     ref in the repository has all of it, and the command that brings it back is printed.
     """
     opened = open_fleet(fleet)
-    removed = opened.remove(_names(opened, workers), purge=purge, unplug=unplug)
+    removed = opened.remove(_chosen(opened, workers, every), purge=purge, unplug=unplug)
     if json:
         shown = [
             {
@@ -149,6 +156,13 @@ def rm(
 
 def _names(fleet: Fleet, patterns: Sequence[str]) -> list[str]:
     return [worker.name for worker in fleet.select(patterns)]
+
+
+def _chosen(fleet: Fleet, patterns: Sequence[str] | None, every: bool) -> list[str]:
+    """Return the workers that were named, or all of them for `--all`; raises UsageError for neither and both."""
+    if every == bool(patterns):
+        raise UsageError("name workers, or use --all", hint="hermux ls shows who is there")
+    return fleet.names() if every else _names(fleet, patterns or ())
 
 
 def _show(fleet: Fleet, names: Sequence[str], json: bool) -> None:

@@ -62,6 +62,7 @@ VERBS = (
     Verb("selftest", "selftest", "deal faults to a private fleet and show that it survives them"),
     Verb("mock-endpoint", "services", "serve the rehearsal model: scripted answers, no language model"),
     Verb("supervise", "services", "run the supervisor here, in the foreground"),
+    Verb("service", "service", "the supervisor as a systemd user unit", function="app"),
     Verb("ps", "ls", "same as ls", function="ls", alias_of="ls"),
     Verb("status", "ls", "same as ls", function="ls", alias_of="ls"),
     Verb("a", "screen", "same as attach", function="attach", alias_of="attach"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 import os
 import sys
 
@@ -11,6 +12,7 @@ from orchestrator.store.lock import FileLock
 from orchestrator.store.paths import fleet_paths
 from orchestrator.supervise.handover import take_over
 from orchestrator.supervise.loop import LINGER, Supervisor
+from orchestrator.supervise.sdnotify import Manager
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -27,8 +29,10 @@ def main(argv: list[str] | None = None) -> int:
         holder = lock.holder() or {}
         print(f"fleet {options.fleet} is supervised already, by pid {holder.get('pid')}", file=sys.stderr)  # noqa: T201
         return 1
+    manager = Manager()
+    linger = math.inf if manager.there else options.linger  # a service that ended would only be started again
     try:
-        Supervisor(paths, lock, linger=options.linger).run()
+        Supervisor(paths, lock, linger=linger, manager=manager).run()
     finally:
         lock.release()
     return 0

@@ -38,6 +38,7 @@ from orchestrator.supervise.notify import Notifier
 from orchestrator.supervise.picture import Picture
 from orchestrator.supervise.processes import Deaths
 from orchestrator.supervise.rehearsal import Rehearsal
+from orchestrator.supervise.sdnotify import Manager
 from orchestrator.supervise.sight import Sight
 from orchestrator.supervise.turn import Turn, Turns
 from orchestrator.terminal.config import write_config
@@ -64,7 +65,10 @@ REPEATABLE = (*QUIET, act.Autopsy, act.Sweep)
 class Supervisor:
     """One fleet's supervisor; the caller holds the fleet's supervisor lock."""
 
-    def __init__(self, paths: FleetPaths, lock: FileLock, *, linger: float = LINGER) -> None:
+    def __init__(
+        self, paths: FleetPaths, lock: FileLock, *, linger: float = LINGER, manager: Manager | None = None
+    ) -> None:
+        self._manager = manager or Manager({})
         self.paths = paths
         self._lock = lock
         self._keys: frozenset[str] = frozenset()
@@ -133,11 +137,14 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._end)
         self._take_over()
+        self._manager.ready()
         while not self._ending:
+            self._manager.alive()
             began = time.monotonic()
             self._turn()
             nap = next_look(self._fleet, time.time())
             self._wait(nap if self._deaths.exact else min(nap, 0.1), began + SHORTEST_NAP)
+        self._manager.stopping()
         self._record(time.time())
         self._hands.note("ended")
         if self._control is not None:

@@ -49,7 +49,11 @@ def test_up(fleet: Sandbox) -> None:
     began = {name: json.loads((fleet.dir / "workers" / name / "spec.json").read_text()) for name in shown}
     assert began["coder-1"]["after"] == ["lead"]
     journal = [json.loads(line) for line in (fleet.dir / "journal.jsonl").read_text().splitlines()]
-    ready = next(n for n, line in enumerate(journal) if line["worker"] == "lead" and "ready" in line["text"])
+    ready = next(
+        n
+        for n, line in enumerate(journal)
+        if line["worker"] == "lead" and line["text"].startswith("up after")
+    )
     starts = [
         n
         for n, line in enumerate(journal)
@@ -104,3 +108,23 @@ def test_an_error_changes_nothing(fleet: Sandbox) -> None:
     told = up(fleet, code=2)
     assert "fleet.yaml:3: workers.mine: a worker mine exists already and was made by hand" in told
     assert files(fleet) == before
+
+
+def test_what_stop_and_rm_keep(fleet: Sandbox) -> None:
+    """The table in docs/fleet-file.md."""
+    (fleet.home / "fleet.yaml").write_text("workers: {qa: {prompt: Hello.}}\n")
+    up(fleet)
+    fleet.out("wait", "qa", "--timeout", "60")
+    worker, profile = (
+        fleet.dir / "workers" / "qa",
+        fleet.home / ".hermes" / "profiles" / f"hx-{fleet.fleet}-qa",
+    )
+    assert fleet.run("stop").returncode == 2 and fleet.run("stop", "qa", "--all").returncode == 2
+    fleet.out("stop", "--all")
+    assert not fleet.processes("qa")
+    assert (worker / "env").exists() and (profile / "state.db").exists() and list(worker.glob("inbox/done/*"))
+    fleet.out("rm", "--all")
+    assert not worker.exists() and not profile.exists() and fleet.json("ls")["workers"] == []
+    (kept,) = (fleet.dir / "archive").iterdir()
+    assert (kept / profile.name / "state.db").exists() and list(kept.glob("worker/inbox/done/*"))
+    assert not (kept / "worker" / "env").exists(), "the key is gone"

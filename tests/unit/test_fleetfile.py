@@ -140,3 +140,10 @@ def test_order_and_cycles() -> None:
     after = {"c": ["a", "b"], "b": ["a"], "a": [], "d": []}
     assert waves(after) == [["a", "d"], ["b"], ["c"]] and not cycle(after)
     assert cycle({"a": ["b"], "b": ["c"], "c": ["b"]}) == ["b", "c", "b"]
+
+
+def test_the_example_of_the_guide(tmp_path: Path) -> None:
+    guide = (ROOT / "docs" / "fleet-file.md").read_text()
+    made = load(tmp_path, guide.partition("```yaml\n")[2].partition("```")[0], USER_TEAM="red")
+    assert list(made) == ["lead", "qa", "coder-1", "coder-2"]
+    assert made["qa"].variables == {"TEAM": "red"} and made["qa"].max_turns == 40

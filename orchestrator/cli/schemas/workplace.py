@@ -21,6 +21,21 @@ _FAREWELL = """
 
 WORKPLACE = (
     Schema(
+        ("service status",),
+        fields(
+            """
+schema                       number        the version, 1
+unit                         string        the unit's name
+path                         string        where its file belongs
+installed                    boolean       whether the file is there
+ours                         boolean       whether hermux made it
+enabled                      string        systemd's word, "" where it cannot be asked
+active                       string        the same
+linger                       boolean       whether the user's units run without a login
+"""
+        ),
+    ),
+    Schema(
         ("up",),
         fields(
             """
