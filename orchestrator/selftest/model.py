@@ -15,6 +15,8 @@ from orchestrator.selftest.stage import Stage
 
 REFUSING = 3.0
 """Seconds for which nobody listens on the endpoint's port."""
+HOLD_LIMIT = 0.5
+"""Seconds within which the port must be free; the endpoint is started again within 1."""
 BOTHERED = 3.0
 """Seconds after which a turn that hangs is interrupted, as a person does."""
 
@@ -54,8 +56,9 @@ def refused(stage: Stage, victim: str) -> Blow | str:
     if isinstance(blow, str):
         return blow
     holder = stack.enter_context(socket.socket())
-    with suppress(OSError):  # the next rehearsal model was faster: then it is refused for a moment only
-        holder.bind(("127.0.0.1", port))
+    if stage.until(lambda: _held(holder, port), HOLD_LIMIT) is None:
+        stack.close()
+        return "the endpoint was back before its port could be held"
     stage.send(victim)
 
     def let_go() -> None:
@@ -68,6 +71,14 @@ def refused(stage: Stage, victim: str) -> Blow | str:
         recovered=lambda: stage.answers() and stage.through(),
         at=blow.at,
     )
+
+
+def _held(holder: socket.socket, port: int) -> bool:
+    """Take the port without listening; a process that was killed keeps it for some milliseconds."""
+    with suppress(OSError):
+        holder.bind(("127.0.0.1", port))
+        return True
+    return False
 
 
 def hang(stage: Stage, victim: str) -> Blow | str:
