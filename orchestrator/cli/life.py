@@ -12,7 +12,6 @@ from orchestrator.cli.options import FleetName, Json, NoWait, Quiet, Timeout, Wo
 from orchestrator.cli.show import out, out_json, talk, talker
 from orchestrator.errors import UsageError
 
-
 SomeWorkers = Annotated[
     list[str] | None, typer.Argument(metavar="W...", help="workers, by names, globs or groups")
 ]
