@@ -22,7 +22,8 @@ def scale(fleet: Fleet, wanted: int | Mapping[str, int], order: Order, *, wait: 
     stopped = {name: str(each["role"]) for name, each in workers.items() if name not in running}
     first = changes(wanted, roles=order.in_turn, existing=running)
     back = _back(wanted, [role for _, role in first.add], stopped)
-    target = changes(wanted, roles=order.in_turn, existing=running | back)
+    busy = {name for name, each in workers.items() if each.get("word") not in ("ready", "failed")}
+    target = changes(wanted, roles=order.in_turn, existing=running | back, busy=busy)
     roles = [role for _, role in target.add]
     new: list[str] = []
     if roles:
@@ -35,6 +36,10 @@ def scale(fleet: Fleet, wanted: int | Mapping[str, int], order: Order, *, wait: 
         fleet.start([*back, *asleep], wait=False)
     if target.remove:
         fleet.stop(target.remove, wait=wait, say=say)
+        for name in target.remove:
+            say(
+                name, f"keeps its conversation, messages and {workers[name].get('cwd')} → hermux start {name}"
+            )
     fleet.ensure_supervisor()
     left = [name for name in (*running, *back, *new) if name not in target.remove]
     if wait and left:

@@ -71,18 +71,20 @@ def scale(
     *,
     roles: Sequence[str],
     existing: Mapping[str, str],
+    busy: Collection[str] = (),
 ) -> Change:
     """Return what makes the fleet `wanted` in size; `existing` maps names to roles.
 
     A number is the whole fleet's size: missing roles of the sequence are filled in turn. A mapping
-    is absolute per role and leaves other roles alone. The highest numbers go first.
+    is absolute per role and leaves other roles alone. Those that are not `busy` go first, of them the
+    highest numbers.
     Raises UsageError when the fleet would be larger than 64 or a number is negative.
     """
     have = Counter(existing.values())
     if isinstance(wanted, int):
         _check_size(wanted)
         if wanted <= len(existing):
-            return Change(remove=tuple(_last(existing, len(existing) - wanted)))
+            return Change(remove=tuple(_last(existing, len(existing) - wanted, busy)))
         extra = _missing(wanted - len(existing), roles, have)
         return Change(add=tuple(_numbered(extra, existing)))
     add: list[str] = []
@@ -91,7 +93,7 @@ def scale(
         _check_size(number)
         add += [role] * max(0, number - have[role])
         of_role = {name: r for name, r in existing.items() if r == role}
-        remove += _last(of_role, max(0, have[role] - number))
+        remove += _last(of_role, max(0, have[role] - number), busy)
     _check_size(len(existing) + len(add) - len(remove))
     return Change(add=tuple(_numbered(add, existing)), remove=tuple(remove))
 
@@ -119,10 +121,10 @@ def _missing(number: int, roles: Sequence[str], have: Counter[str]) -> list[str]
     return chosen
 
 
-def _last(existing: Mapping[str, str], number: int) -> list[str]:
-    """Return the `number` names that go first: highest number, then the newest."""
+def _last(existing: Mapping[str, str], number: int, busy: Collection[str]) -> list[str]:
+    """Return the `number` names that go first: idle, then the highest number, then the newest."""
     order = {name: place for place, name in enumerate(existing)}
-    ranked = sorted(existing, key=lambda name: (_number(name), order[name]), reverse=True)
+    ranked = sorted(existing, key=lambda name: (name not in busy, _number(name), order[name]), reverse=True)
     return ranked[:number]
 
 

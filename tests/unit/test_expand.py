@@ -102,6 +102,11 @@ def test_scale(wanted: int | dict[str, int], existing: dict[str, str], change: C
     assert scale(wanted, roles=ROLE_ORDER, existing=existing) == change
 
 
+def test_idle_ones_go_first() -> None:
+    change = scale(1, roles=ROLE_ORDER, existing=THREE, busy={"qa-1"})
+    assert change == Change(remove=("research-1", "coder-1"))
+
+
 @settings(max_examples=60)
 @given(st.integers(0, MOST), st.dictionaries(names, st.sampled_from(ROLE_ORDER), max_size=20))
 def test_scale_twice_does_nothing(wanted: int, existing: dict[str, str]) -> None:
