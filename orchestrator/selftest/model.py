@@ -74,9 +74,14 @@ def refused(stage: Stage, victim: str) -> Blow | str:
 
 
 def _held(holder: socket.socket, port: int) -> bool:
-    """Take the port without listening; a process that was killed keeps it for some milliseconds."""
+    """Take the port without listening; a process that was killed keeps it for some milliseconds.
+
+    Connections in TIME_WAIT are passed over by SO_REUSEADDR, which is then taken back: nobody shares the port.
+    """
     with suppress(OSError):
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind(("127.0.0.1", port))
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
         return True
     return False
 

@@ -20,7 +20,6 @@ SHORT = (
     "deaf-orphan",
     "disk-full",
     "user-types",
-    "http-500",
     "clock-jump",
 )
 
