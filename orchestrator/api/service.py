@@ -75,8 +75,8 @@ WantedBy=default.target
 
 
 def command(fleet: str) -> list[str]:
-    """Return what runs the supervisor in the foreground."""
-    return [sys.executable, "-P", "-m", "orchestrator.supervise", "--fleet", fleet]
+    """Return what runs the supervisor in the foreground; one that a command started hands over to it."""
+    return [sys.executable, "-P", "-m", "orchestrator.supervise", "--fleet", fleet, "--replace"]
 
 
 def elsewhere(fleet: str) -> str:

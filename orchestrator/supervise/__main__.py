@@ -10,9 +10,9 @@ import sys
 
 from orchestrator.store.lock import FileLock
 from orchestrator.store.paths import fleet_paths
-from orchestrator.supervise.handover import take_over
 from orchestrator.supervise.loop import LINGER, Supervisor
 from orchestrator.supervise.sdnotify import Manager
+from orchestrator.supervise.takeover import take_over
 
 
 def main(argv: list[str] | None = None) -> int:

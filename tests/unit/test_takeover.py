@@ -13,7 +13,7 @@ import pytest
 from orchestrator.api import supervisor
 from orchestrator.errors import SupervisorDown
 from orchestrator.store.lock import FileLock
-from orchestrator.supervise.handover import take_over
+from orchestrator.supervise.takeover import take_over
 
 HOLD = (
     "import signal,sys,time; from pathlib import Path; from orchestrator.store.lock import FileLock\n"
