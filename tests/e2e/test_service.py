@@ -47,19 +47,20 @@ def test_a_unit_of_somebody_else_stays(fleet: Sandbox) -> None:
 def test_the_supervisor_tells_its_manager_and_restores_what_is_wanted(fleet: Sandbox) -> None:
     fleet.hire("coder-1", "--role", "coder")
     pid = fleet.hermes("coder-1").pid
-    subprocess.run(["kill", "-9", str(fleet.supervisor())], check=True)
+    before = fleet.supervisor()
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as heard:
         address = str(fleet.home / "notify")
         heard.bind(address)
         heard.settimeout(30)
         unit = subprocess.Popen(
-            [sys.executable, "-P", "-m", "orchestrator.supervise", "--fleet", fleet.fleet],
+            [sys.executable, "-P", "-m", "orchestrator.supervise", "--fleet", fleet.fleet, "--replace"],
             env=fleet.env | {"NOTIFY_SOCKET": address},
             cwd=fleet.home,
             stderr=subprocess.DEVNULL,
         )
         try:
             assert [heard.recv(64), heard.recv(64)] == [b"READY=1", b"WATCHDOG=1"]
+            assert fleet.supervisor() == unit.pid != before, "the one that a command started handed over"
             assert fleet.out("up", "--restore").splitlines()[1].split()[:2] == ["coder-1", "restored"]
             assert fleet.hermes("coder-1").pid == pid, "adopted, not doubled"
         finally:
