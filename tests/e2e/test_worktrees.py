@@ -355,6 +355,7 @@ def test_a_spawn_that_is_killed_is_named_and_cleaned(site: Site) -> None:
     begun = site.box.begin("spawn", "--name", "one", "--repo", "some repo", "--worktree")
     places = site.box.home / "data" / "hermux" / "worktrees"
     until(lambda: list(places.glob("*/*-one/.gitignore")), 60, what="the checkout has begun")
+    until(lambda: any("1000" in p.cmdline() for p in site.box.processes()), 60, what="its filter runs")
     os.kill(begun.pid, signal.SIGKILL)
     begun.communicate()
     for process in site.box.processes():
