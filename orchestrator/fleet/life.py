@@ -138,8 +138,9 @@ def gone(pen: Pen, seen: Gone) -> None:
     people.died(pen)
     worker = pen.worker
     stopping = worker.op is not None and worker.op.kind is OpKind.STOP
-    cut_off = _cut_off(worker, pen.now)
+    cut_off = _cut_off(worker, pen.now) or (worker.nudge and worker.cut_off)
     busy = worker.talk.busy or cut_off
+    untold = worker.nudge  # of an earlier end, and this attempt ended before it could be told
     started = worker.phase is not Phase.STARTING
     pen.shelve()
     talk = replace(worker.talk, busy=False, children=(), owed=False, error=None, doing="")
@@ -149,12 +150,11 @@ def gone(pen: Pen, seen: Gone) -> None:
     pen.note(f"attempt {worker.attempt} ended: {outcome}", "its process is gone", what="transition")
     if stopping or worker.want is not Want.RUN:
         if draining.keeps_turn(worker):
-            cut = (busy and worker.spec.nudge) or (worker.nudge and not started)
-            pen.set(nudge=cut, cut_off=cut_off)
+            pen.set(nudge=untold or (busy and worker.spec.nudge), cut_off=cut_off)
         pen.set(phase=Phase.STOPPING)
         pen.begin(OpKind.STOP, "sweep", SETTLE_WITHIN)
     else:
-        pen.set(nudge=busy and worker.spec.nudge, cut_off=cut_off)
+        pen.set(nudge=untold or (busy and worker.spec.nudge), cut_off=cut_off)
         if mass.under(worker):
             pen.set(phase=Phase.PENDING, why=mass.WHY, not_before=0.0)
         else:

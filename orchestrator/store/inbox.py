@@ -6,6 +6,7 @@ typed reference points to.
 
 from __future__ import annotations
 
+import errno
 import json
 import secrets
 import time
@@ -190,6 +191,10 @@ def message_from_dict(raw: dict[str, Any]) -> Message:
     )
 
 
+PASSING = (errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""What says nothing of the message itself: it stays where it is and is read again."""
+
+
 def _listed(paths: WorkerPaths, folder: Path) -> list[Message]:
     found = []
     for path in _files(folder, ".json"):
@@ -200,7 +205,10 @@ def _listed(paths: WorkerPaths, folder: Path) -> list[Message]:
             message = message_from_dict(data)
             if message.id != path.stem:
                 raise ValueError(f"its id is {message.id}")
-        except (BadFile, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        except BadFile as error:
+            if getattr(error.__cause__, "errno", None) not in PASSING:
+                _reject(paths, path, error)
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             _reject(paths, path, error)
         else:
             found.append(message)

@@ -58,15 +58,23 @@ class Folder:
         stamp = self._stamp()
         if stamp >= 0 and self._listed == (stamp, worker.queue):
             return []
-        self._listed = stamp, worker.queue
+        self._listed = -1, ()  # what cannot be read now is read again
         try:
-            files = os.listdir(self._new)  # noqa: PTH208
-            names = tuple(sorted(n for n in files if n.endswith(".json") and n[0] != "."))
-        except OSError:
-            names = ()
-        if names == tuple(f"{head.id}.json" for head in worker.queue):
+            names = tuple(sorted(n for n in self._names() if n.endswith(".json") and n[0] != "."))
+            if names != tuple(f"{head.id}.json" for head in worker.queue):
+                waiting = inbox.list_new(self._paths)
+                return [InboxSeen(worker.name, tuple(Head(m.id, m.kind) for m in waiting))]
+        except OSError as error:
+            log.warning("%s: the inbox cannot be read: %s", worker.name, error)
             return []
-        return [InboxSeen(worker.name, tuple(Head(m.id, m.kind) for m in inbox.list_new(self._paths)))]
+        self._listed = stamp, worker.queue
+        return []
+
+    def _names(self) -> list[str]:
+        try:
+            return os.listdir(self._new)  # noqa: PTH208
+        except (FileNotFoundError, NotADirectoryError):
+            return []
 
     def _stamp(self) -> int:
         """Return the time of the inbox, nanoseconds; -1 = none, or too new to be relied on."""

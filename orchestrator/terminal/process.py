@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ class Process:
 
 def save(path: Path, process: Process, **more: str) -> None:
     """Write the process to a file (0600, atomically), with further fields for people."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    fresh = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_native_id()}")
     fresh.write_text(json.dumps({"schema": 1, "pid": process.pid, "start": process.start, **more}) + "\n")
     fresh.chmod(0o600)
     fresh.replace(path)

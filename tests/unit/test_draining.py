@@ -6,9 +6,10 @@ import pytest
 
 from orchestrator.fleet import action as act
 from orchestrator.fleet.message import MessageKind
-from orchestrator.fleet.worker import Phase, Want
+from orchestrator.fleet.observation import Gone
+from orchestrator.fleet.worker import Outcome, OutcomeKind, Phase, Want
 from tests.unit.test_decide import up
-from tests.unit.world import THINK, World
+from tests.unit.world import NAME, THINK, World
 
 
 def busy() -> World:
@@ -115,6 +116,22 @@ def test_pause_cuts_the_turn_and_start_goes_on_with_it() -> None:
     assert [text for _, text in world.db] == ["hello", "nudge 2", "later"]
     assert world.worker.crashes == ()
     assert world.worker.restarts == 0
+
+
+def test_a_cut_turn_is_told_of_though_the_next_attempt_dies_while_it_boots() -> None:
+    world = busy()
+    assert world.hermes is not None
+    world.hermes.turn_ends = world.now + 1000
+    world.run(1)
+    world.kill()
+    world.run(0.7)
+    assert world.worker.attempt == 2
+    assert world.hermes is not None
+    world.hermes, died = None, world.worker.attempt
+    world.seen.append(Gone(NAME, died, Outcome(OutcomeKind.SIGNALLED, 9)))
+    world.run(20)
+    assert world.worker.attempt == 3
+    assert [text for _, text in world.db] == ["hello", "nudge 3"]
 
 
 def test_pause_of_an_idle_worker_tells_it_nothing_at_start() -> None:

@@ -114,6 +114,13 @@ def test_a_file_that_is_no_message_is_set_aside_with_the_reason(worker: WorkerPa
     assert (worker.inbox_failed / "m-x.bad").read_bytes() == content
 
 
+def test_a_message_that_cannot_be_read_for_now_stays(worker: WorkerPaths) -> None:
+    (worker.inbox_new / "m-1.json").symlink_to("/proc/self/mem")  # reading it from its start is EIO
+    assert inbox.list_new(worker) == []
+    assert (worker.inbox_new / "m-1.json").is_symlink()
+    assert list(worker.inbox_failed.iterdir()) == []
+
+
 def test_unsend_takes_back_only_what_waits(fleet: FleetPaths, worker: WorkerPaths) -> None:
     waits, taken = message(), message()
     inbox.put(worker, waits)
