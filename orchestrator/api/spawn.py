@@ -84,7 +84,7 @@ def preflight(paths: FleetPaths, env: Mapping[str, str], order: Order) -> Ready:
     for name, _ in chosen:
         if order.replace and name in load_desired(paths).workers:
             check_replaceable(site, name, paths, env)
-        else:
+        elif _exact(order):  # numbers are given later, under the lock, and pass over what is in use then
             check_room(site, name, paths.fleet, env)
     said = dict.fromkeys((*site.said, *(line for cast in casts.values() for line in cast.said)))
     return Ready(order, site, roles, hermes.path, root, casts, tuple(said))
@@ -93,8 +93,12 @@ def preflight(paths: FleetPaths, env: Mapping[str, str], order: Order) -> Ready:
 def _chosen(paths: FleetPaths, env: Mapping[str, str], order: Order, site: Site) -> list[tuple[str, str]]:
     """Return names and roles; numbered names pass over those whose work is still in a worktree or branch."""
     taken = set(load_desired(paths).workers)
-    exact = bool(order.name) and order.count == 1
-    return names_and_roles(order, taken if exact else taken | names_in_use(site, paths.fleet, env))
+    return names_and_roles(order, taken if _exact(order) else taken | names_in_use(site, paths.fleet, env))
+
+
+def _exact(order: Order) -> bool:
+    """Whether the order is for one worker of that very name."""
+    return bool(order.name) and order.count == 1
 
 
 def make(paths: FleetPaths, env: Mapping[str, str], ready: Ready) -> Made:

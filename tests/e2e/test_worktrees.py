@@ -211,7 +211,9 @@ def test_rm_removes_what_is_merged(four: Site) -> None:
 
 def test_several_spawns_at_once_from_several_processes(site: Site) -> None:
     asked = [site.box.begin("spawn", "2", "--repo", "some repo", "--no-wait", "--json") for _ in range(3)]
-    made = [json.loads(ended(process, 170).stdout)["workers"] for process in asked]
+    done = [ended(process, 170) for process in asked]
+    assert [each.returncode for each in done] == [0, 0, 0], [each.stderr for each in done]
+    made = [json.loads(each.stdout)["workers"] for each in done]
     names = [each["name"] for workers in made for each in workers]
     assert len(set(names)) == 6
     assert len({each["cwd"] for workers in made for each in workers}) == 6
