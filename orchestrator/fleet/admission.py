@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from orchestrator.fleet.worker import Phase, Want, Worker
+from orchestrator.fleet.worker import Phase, Worker
 
 MB = 1_000_000
 PER_WORKER = 500 * MB
@@ -80,7 +80,7 @@ def may_roll(worker: Worker, others: Iterable[Worker]) -> bool:
 
 
 def _rolling(worker: Worker) -> bool:
-    if not worker.roll or worker.want is not Want.RUN:
+    if not worker.roll or not worker.wanted:
         return False
     away = worker.phase in (Phase.STOPPING, Phase.STOPPED, Phase.STARTING, Phase.BACKOFF, Phase.PENDING)
     return away or (worker.phase is Phase.HELD and worker.attempt > worker.roll)

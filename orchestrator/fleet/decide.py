@@ -21,6 +21,7 @@ from orchestrator.fleet import (
     mass,
     people,
     stopping,
+    telling,
 )
 from orchestrator.fleet.action import Action
 from orchestrator.fleet.admission import Host, Room, may_roll
@@ -76,9 +77,8 @@ def decide(
     are planned for beside those that something was seen of; None = all.
     """
     room = Room(host, fleet.values(), now)
-    pens = {name: Pen(worker, now, room) for name, worker in fleet.items()}
-    for pen in pens.values():
-        pen.peers = pens
+    pens: dict[str, Pen] = {}
+    pens |= {name: Pen(worker, now, room, pens) for name, worker in fleet.items()}
     for seen in observations:
         if isinstance(seen, DesiredSeen):
             _desired(pens, seen, now, room)
@@ -89,9 +89,9 @@ def decide(
             _absorb(pens[seen.worker], seen)
     everyone = only is None or any(isinstance(seen, DesiredSeen | ServerLost) for seen in observations)
     for pen in pens.values() if everyone else _concerned(pens, observations, only or ()):
-        _plan_roll(pen, pens)
+        _plan_roll(pen)
         _plan_return(pen)
-        _plan(pen, pens)
+        _plan(pen)
         _name_state(pen)
     kept = {name: pen.worker for name, pen in pens.items() if not life.forgotten(pen.worker)}
     return kept, [action for pen in pens.values() for action in pen.actions]
@@ -108,8 +108,7 @@ def _desired(pens: dict[str, Pen], seen: DesiredSeen, now: float, room: Room) ->
             _rewanted(pens[name], wanted)
         else:
             worker = Worker(wanted.spec, wanted.want, wanted.generation, wanted.grace, since=now)
-            pens[name] = Pen(worker, now, room)
-            pens[name].peers = pens
+            pens[name] = Pen(worker, now, room, pens)
     for name, pen in pens.items():
         if name not in seen.workers and pen.worker.listed:
             pen.set(listed=False, want=Want.STOPPED)
@@ -156,8 +155,7 @@ def _absorb(pen: Pen, seen: Observation) -> None:
         case Acted():
             pen.set(moves=tuple(m for m in pen.worker.moves if m.token != seen.token))
             answer.acted(pen, seen)
-            handover.acted(pen, seen)
-            life.nudged(pen, seen)
+            telling.acted(pen, seen)
             beside.acted(pen, seen)
         case Launched():
             life.launched(pen, seen)
@@ -233,7 +231,7 @@ def _pane_seen(pen: Pen, seen: PaneSeen) -> None:
     pen.set(bells=seen.bells, painted=seen.painted)
 
 
-def _plan(pen: Pen, pens: Mapping[str, Pen]) -> None:
+def _plan(pen: Pen) -> None:
     _retry_moves(pen)
     worker = pen.worker
     if worker.life is not None and worker.phase is not Phase.STOPPING:
@@ -241,7 +239,7 @@ def _plan(pen: Pen, pens: Mapping[str, Pen]) -> None:
     if pen.worker.op is not None:
         _advance(pen)
     elif pen.worker.life is None:
-        _plan_dead(pen, pens)
+        _plan_dead(pen)
     elif pen.worker.phase is Phase.STOPPING:
         stopping.stop(pen, pen.worker.why)
     looking.plan_look(pen)
@@ -256,7 +254,7 @@ def _retry_moves(pen: Pen) -> None:
 
 def _plan_live(pen: Pen) -> None:
     worker = pen.worker
-    if worker.want is not Want.RUN and not draining.to_finish(worker, pen.now):
+    if worker.want is not Want.RUN and not draining.at_work(worker, pen.now):
         if worker.op is not None and draining.untouched(worker.op):
             pen.end()
         stopping.stop(pen, f"wanted: {worker.want}" if worker.listed else "removed from the fleet")
@@ -269,21 +267,21 @@ def _plan_live(pen: Pen) -> None:
     if pen.worker.phase in (Phase.UP, Phase.HELD):
         people.announce(pen)
         beside.make_way(pen)
-        if handover.plan(pen) or life.nudge(pen):
+        if telling.plan(pen):
             return
         head = deliver.next_head(pen.worker, activity(pen.worker)[0], pen.now)
         if head is not None:
             deliver.begin(pen, head)
 
 
-def _plan_roll(pen: Pen, pens: Mapping[str, Pen]) -> None:
+def _plan_roll(pen: Pen) -> None:
     """End an idle worker whose settings changed, when no other one is on its way to new ones."""
     worker, glance = pen.worker, pen.worker.glance
-    if worker.attempt > worker.roll or worker.phase is not Phase.UP or worker.want is not Want.RUN:
+    if worker.attempt > worker.roll or worker.phase is not Phase.UP or not worker.wanted:
         return
     free = worker.op is None and not worker.flights and not worker.queue and not worker.draft
     idle = free and glance is not None and not glance.in_mode and activity(worker)[0] is Activity.READY
-    if idle and worker.steady() and may_roll(worker, [other.worker for other in pens.values()]):
+    if idle and worker.steady() and may_roll(worker, pen.fleet().values()):
         stopping.stop(pen, "its settings changed and it is idle")
 
 
@@ -337,12 +335,10 @@ def _advance(pen: Pen) -> None:
         deliver.advance(pen)
 
 
-def _plan_dead(pen: Pen, pens: Mapping[str, Pen]) -> None:
+def _plan_dead(pen: Pen) -> None:
     worker = pen.worker
-    if worker.want is Want.RUN and worker.left and worker.phase is Phase.STOPPED:
-        return
-    if worker.want is Want.RUN and worker.phase is not Phase.HELD:
-        if pen.now < worker.not_before or _comes_later(pen, pens):
+    if worker.wanted and worker.phase is not Phase.HELD:
+        if pen.now < worker.not_before or _comes_later(pen):
             return
         if life.waits_for_turn(pen) or life.waits_for_memory(pen):
             return
@@ -351,18 +347,14 @@ def _plan_dead(pen: Pen, pens: Mapping[str, Pen]) -> None:
         else:
             pen.set(crashes=() if worker.phase is Phase.STOPPED else worker.crashes, why="wanted")
             life.come_back(pen, "wanted")
-    elif worker.want is not Want.RUN and worker.phase is not Phase.STOPPED:
+    elif not worker.wanted and worker.phase is not Phase.STOPPED:
         pen.set(phase=Phase.STOPPING)
         pen.begin(OpKind.STOP, "swept", 0)
 
 
-def _comes_later(pen: Pen, pens: Mapping[str, Pen]) -> bool:
+def _comes_later(pen: Pen) -> bool:
     """Whether another worker has to be ready first; then this one is `pending`, and its `why` names the other."""
-    why = (
-        waits_for(pen.worker, {name: other.worker for name, other in pens.items()})
-        if pen.worker.spec.after
-        else ""
-    )
+    why = waits_for(pen.worker, pen.fleet()) if pen.worker.spec.after else ""
     if not why:
         return False
     if not pen.worker.why.startswith(why.partition(",")[0]):

@@ -18,7 +18,7 @@ from orchestrator.fleet.events import Event, EventName
 from orchestrator.fleet.message import MessageKind
 from orchestrator.fleet.observation import Taken
 from orchestrator.fleet.pen import Pen
-from orchestrator.fleet.worker import Activity, Flight, Head, Operation, OpKind, Phase, PromptKind, Worker
+from orchestrator.fleet.worker import Activity, Flight, Head, Operation, OpKind, PromptKind, Worker
 
 ENTER_AFTER = 0.2
 """Seconds between text and Enter: Hermes takes an Enter within 50 ms of a change for a newline."""
@@ -31,7 +31,6 @@ PASTE_AGAIN = 15.0
 WIPE = ("C-u",) * 10
 """Removes a first paste that arrives late: what is queued in the terminal is read in order."""
 KEYS_TRIES = 3
-TELL_AGAIN = 1.0
 SLACK = 1.0
 """Seconds by which two readings of the machine's clock may seem to be out of order."""
 
@@ -58,16 +57,6 @@ def next_head(worker: Worker, activity: Activity, now: float) -> Head | None:
     texts = [head for head in worker.queue if head.kind in (MessageKind.TEXT, MessageKind.SLASH)]
     free = activity in (Activity.READY, Activity.BACKGROUND) and not closed(worker)
     return texts[0] if texts and free else None
-
-
-def may_tell(worker: Worker, now: float) -> bool:
-    """Whether a text of our own (nudge, hand-over) can be queued now; one that could not be waits a second."""
-    return worker.phase is Phase.UP and worker.op is None and now - worker.told_at >= TELL_AGAIN
-
-
-def led_by(message: str, queue: tuple[Head, ...]) -> tuple[Head, ...]:
-    """Return the queue with a text of our own, which was just put into the inbox, before all others."""
-    return (Head(message, MessageKind.TEXT), *(head for head in queue if head.id != message))
 
 
 def closed(worker: Worker) -> str:

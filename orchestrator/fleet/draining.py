@@ -5,33 +5,24 @@ from __future__ import annotations
 from orchestrator.fleet.picture import activity
 from orchestrator.fleet.worker import Activity, Operation, OpKind, Phase, Want, Worker
 
-DOES = {
-    Activity.BUSY: "its turn runs",
-    Activity.WAITING: "a question of its turn waits for a person",
-    Activity.BACKGROUND: "children or background tasks run",
-    Activity.UNKNOWN: "its prompt cannot be read, and a turn may run",
-}
-
-
 PROMPT_BACK = 3.0
 """Seconds for which the prompt is waited for after the last event: one that stands there can take `/exit`."""
 
 
-def to_finish(worker: Worker, now: float) -> str:
-    """Return what a draining worker is still in the middle of, "" = it can be stopped.
+def at_work(worker: Worker, now: float) -> bool:
+    """Whether a draining worker is still in the middle of something: its turn, children, a question, a message.
 
-    A text that was not taken up yet is no such thing, nor is a message in doubt: the database of a dead
-    attempt tells of that one.
+    A prompt that cannot be read may have a turn behind it. A text that was not taken up yet is nothing of that
+    kind, nor is a message in doubt: the database of a dead attempt tells of that one.
     """
     if not worker.draining or worker.phase is not Phase.UP:
-        return ""
+        return False
     if worker.parked is not None or (worker.op is not None and not untouched(worker.op)):
-        return "a message is on its way"
-    doing = DOES.get(activity(worker)[0], "")
+        return True
+    if activity(worker)[0] is not Activity.READY:
+        return True
     unseen = worker.glance is None or worker.glance.at <= worker.talk.heard
-    if not doing and unseen and now - worker.talk.heard < PROMPT_BACK:
-        return "its prompt is not back yet"
-    return doing
+    return unseen and now - worker.talk.heard < PROMPT_BACK
 
 
 def untouched(op: Operation) -> bool:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from orchestrator.fleet import deliver, stopping
-from orchestrator.fleet.action import HandOver
-from orchestrator.fleet.observation import Acted
+from orchestrator.fleet import stopping
 from orchestrator.fleet.pen import Pen
 from orchestrator.fleet.talk import FailedKind, LastTurn, TurnOutcome
 from orchestrator.fleet.worker import Anew, Phase, Worker
@@ -73,29 +71,10 @@ def untold(worker: Worker) -> bool:
     return anew is not None and anew.attempt == worker.attempt and not anew.told
 
 
-def plan(pen: Pen) -> bool:
-    """Queue the hand-over, before any other message, until it is known to be queued."""
-    anew = pen.worker.anew
-    if anew is None or not untold(pen.worker):
-        return False
-    if deliver.may_tell(pen.worker, pen.now):
-        pen.set(told_at=pen.now)
-        pen.act(HandOver, anew.why, message=message_id(pen.worker))
-    return True
-
-
-def acted(pen: Pen, seen: Acted) -> None:
-    """Take the hand-over for queued: it is the first of the queue."""
-    anew = pen.worker.anew
-    if anew is None or not untold(pen.worker) or seen.detail != message_id(pen.worker):
-        return
-    queue = deliver.led_by(seen.detail, pen.worker.queue) if seen.ok else pen.worker.queue
-    pen.set(anew=replace(anew, told=True), queue=queue)
-
-
-def message_id(worker: Worker) -> str:
-    """Return the hand-over's id: fixed by the attempt, and before all others in the inbox."""
-    return f"m-0-handover-{worker.attempt:06d}"
+def told(pen: Pen) -> None:
+    """Note that the hand-over is queued."""
+    if pen.worker.anew is not None:
+        pen.set(anew=replace(pen.worker.anew, told=True))
 
 
 def kept(worker: Worker) -> Anew | None:

@@ -11,10 +11,9 @@ from orchestrator.fleet.action import (
     Autopsy,
     CloseSession,
     Launch,
-    Nudge,
     Sweep,
 )
-from orchestrator.fleet.observation import Acted, Autopsied, Gone, Launched, LaunchFailed, SettingUp, Swept
+from orchestrator.fleet.observation import Autopsied, Gone, Launched, LaunchFailed, SettingUp, Swept
 from orchestrator.fleet.outcome import Then, consequence, told_apart
 from orchestrator.fleet.pen import Pen
 from orchestrator.fleet.spec import RestartPolicy
@@ -161,7 +160,7 @@ def gone(pen: Pen, seen: Gone) -> None:
             pen.set(lost_at=0.0)
             ready_once = started or outcome.kind is OutcomeKind.LEFT
             _ended(pen, outcome if ready_once else _never_ready(seen), seen)
-        pen.begin(OpKind.RECOVER, "sweep", SETTLE_WITHIN)
+        pen.begin(OpKind.STOP if pen.worker.left else OpKind.RECOVER, "sweep", SETTLE_WITHIN)
     _sweep(pen, signal.SIGTERM, 0)
 
 
@@ -170,7 +169,7 @@ def _ended(pen: Pen, outcome: Outcome, seen: Gone) -> None:
     then, why = consequence(pen.worker.spec.restart, outcome)
     match then:
         case Then.STOP:
-            pen.set(phase=Phase.BACKOFF, left=why, why=why, nudge=False)
+            pen.set(phase=Phase.STOPPING, left=why, why=why, nudge=False)
         case Then.HOLD:
             pen.set(phase=Phase.BACKOFF, hold=_with_words(why, seen.last_words), why=why)
         case Then.RESTART:
@@ -255,13 +254,10 @@ def _settled(pen: Pen, op: Operation) -> None:
     pen.end()
     if op.kind is OpKind.STOP:
         pen.act(CloseSession, "the worker is stopped")
-        word = Want.PAUSED if pen.worker.want is Want.PAUSED else Want.STOPPED
-        pen.set(phase=Phase.STOPPED, why=f"{word} on request", hold="", pause="")
-        pen.note(str(word), "nothing of it runs any more", what="transition")
-    elif pen.worker.left:
-        pen.act(CloseSession, pen.worker.left)
-        pen.set(phase=Phase.STOPPED, why=f"{pen.worker.left}: hermux start {pen.worker.name}", pause="")
-        pen.note("stopped", pen.worker.left, what="transition")
+        left, word = pen.worker.left, Want.PAUSED if pen.worker.want is Want.PAUSED else Want.STOPPED
+        why = f"{left}: hermux start {pen.worker.name}" if left else f"{word} on request"
+        pen.set(phase=Phase.STOPPED, why=why, hold="", pause="")
+        pen.note(str(word), left or "nothing of it runs any more", what="transition")
     else:
         start_when_due(pen)
 
@@ -306,7 +302,7 @@ def waits_for_memory(pen: Pen) -> bool:
 
 def waits_for_turn(pen: Pen) -> bool:
     """Whether a start has to wait until another worker is back; see `mass`."""
-    refused = mass.refuses(pen.worker, {name: peer.worker for name, peer in pen.peers.items()})
+    refused = mass.refuses(pen.worker, pen.fleet()) if pen.worker.lost_at else ""
     if not refused:
         return False
     pen.set(phase=Phase.PENDING, why=refused, not_before=pen.now + TURN_AGAIN)
@@ -362,27 +358,6 @@ def became_ready(pen: Pen) -> None:
     pen.set(phase=Phase.UP, why="", hold="", lost_at=0.0)
     witness = "plugin and prompt line" if worker.talk.plugin else "prompt line alone: the plugin is silent"
     pen.note(f"up after {took:.1f} s", witness, witness="screen", what="transition")
-
-
-def nudge(pen: Pen) -> bool:
-    """Queue what tells a worker to go on with a cut turn, before any other message, until it is known to be queued."""
-    worker = pen.worker
-    if not worker.nudge or not deliver.may_tell(worker, pen.now):
-        return worker.nudge
-    pen.set(told_at=pen.now)
-    pen.act(Nudge, "its last process was ended in the middle of a turn", message=_nudge_id(worker))
-    return True
-
-
-def nudged(pen: Pen, seen: Acted) -> None:
-    """Take the nudge for queued: it is the first of the queue."""
-    if pen.worker.nudge and seen.ok and seen.detail == _nudge_id(pen.worker):
-        pen.set(nudge=False, queue=deliver.led_by(seen.detail, pen.worker.queue))
-
-
-def _nudge_id(worker: Worker) -> str:
-    """Return the nudge's id: fixed by the attempt, and before all others in the inbox."""
-    return f"m-0-nudge-{worker.attempt:06d}"
 
 
 def forgotten(worker: Worker) -> bool:

@@ -12,8 +12,9 @@ from orchestrator.fleet.worker import Glance, Phase, PromptKind, Worker
 
 LOOK_BUSY, LOOK_PAINTED = 0.1, 1.0
 NEVER = inf
-"""What an idle worker's screen costs: tmux says when something was painted (`window_activity`)."""
+"""An idle worker's screen is not read again: tmux says when something was painted (`window_activity`)."""
 PATIENT = 1.0
+"""Seconds between two looks at a worker with which nothing is going on."""
 
 
 def next_look(fleet: Mapping[str, Worker], now: float) -> float:
@@ -55,9 +56,7 @@ def _look_after(worker: Worker) -> float:
         return LOOK_BUSY
     if worker.op is not None:
         return LOOK_BUSY if worker.op.step not in ("term", "kill", "accepted") else LOOK_PAINTED
-    agreed = (
-        worker.talk.busy and glance.kind is PromptKind.BUSY
-    )  # events and screen: nothing is to be settled
+    agreed = worker.talk.busy and glance.kind is PromptKind.BUSY  # events and screen say the same
     if worker.queue or (glance.at - worker.steady_since < 0.3 and not agreed):
         return 0.3
     unseen = worker.painted >= int(glance.at) or worker.talk.heard > glance.at

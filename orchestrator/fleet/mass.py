@@ -13,7 +13,7 @@ from dataclasses import replace
 from orchestrator.fleet.action import Signal
 from orchestrator.fleet.pen import Pen
 from orchestrator.fleet.sequence import waits_for
-from orchestrator.fleet.worker import Phase, Want, Worker
+from orchestrator.fleet.worker import Phase, Worker
 
 WHY = "the tmux server died"
 WITNESS = 3.0
@@ -54,12 +54,10 @@ def outlived(pen: Pen) -> None:
 
 
 def refuses(worker: Worker, others: Mapping[str, Worker]) -> str:
-    """Return why a worker cannot come back yet, "" if it is its turn.
+    """Return why a worker that lost its terminal with the server cannot come back yet, "" if it is its turn.
 
     One that cannot start before another is ready (`after` in a fleet file) is not waited for: it may be this one.
     """
-    if not worker.lost_at:
-        return ""
     for other in others.values():
         if other.name == worker.name:
             return ""
@@ -70,7 +68,7 @@ def refuses(worker: Worker, others: Mapping[str, Worker]) -> str:
 
 def _awaited(worker: Worker) -> bool:
     """Whether the ones behind wait for this one: it is to come back and is neither ready nor given up."""
-    return bool(worker.lost_at) and worker.want is Want.RUN and worker.phase is not Phase.HELD
+    return bool(worker.lost_at) and worker.wanted and worker.phase is not Phase.HELD
 
 
 def given_up(pen: Pen) -> None:

@@ -17,13 +17,17 @@ DECISIONS_KEPT = 8
 class Pen:
     """Local to one call of `decide`; what it writes on are immutable values."""
 
-    def __init__(self, worker: Worker, now: float, room: Room) -> None:
+    def __init__(self, worker: Worker, now: float, room: Room, peers: Mapping[str, Pen]) -> None:
+        """`peers` are the pens of the whole fleet, this one among them, in the fleet's order."""
         self.worker = worker
         self.now = now
         self.room = room
         self.actions: list[Action] = []
-        self.peers: Mapping[str, Pen] = {}
-        """The pens of the whole fleet, in its order."""
+        self._peers = peers
+
+    def fleet(self) -> dict[str, Worker]:
+        """Return all workers as they have been changed so far."""
+        return {name: peer.worker for name, peer in self._peers.items()}
 
     def set(self, **changes: Any) -> None:
         """Replace fields of the worker; one that nothing changes stays the same object."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from orchestrator.fleet.worker import Phase, Want, Worker
+from orchestrator.fleet.worker import Phase, Worker
 
 
 def waits_for(worker: Worker, others: Mapping[str, Worker]) -> str:
@@ -15,7 +15,7 @@ def waits_for(worker: Worker, others: Mapping[str, Worker]) -> str:
     """
     for name in worker.spec.after:
         other = others.get(name)
-        if other is None or other.want is not Want.RUN or other.phase is Phase.UP:
+        if other is None or not other.wanted or other.phase is Phase.UP:
             continue
         if other.phase is not Phase.HELD or worker.attempt == 0:
             return f"starts after {name}, which is {other.word}"

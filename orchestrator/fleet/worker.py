@@ -291,7 +291,7 @@ class Worker:
     anew: Anew | None = None
     """Until a person acts."""
     left: str = ""
-    """Why it stays stopped although it is wanted, until a person starts it."""
+    """Why it stays stopped although `want` is run, until a person starts it."""
     ended_by: str = ""
     """How the last attempt ended, "" while none has."""
     cut_off: bool = False
@@ -307,6 +307,11 @@ class Worker:
     def name(self) -> str:
         """Return the worker's name."""
         return self.spec.name
+
+    @property
+    def wanted(self) -> bool:
+        """Whether it is to run: a person asked for it, and has not ended it in its pane since."""
+        return self.want is Want.RUN and not self.left
 
     @property
     def draining(self) -> bool:

@@ -24,7 +24,7 @@ from orchestrator.fleet.decide import Fleet, decide
 from orchestrator.fleet.looking import next_look
 from orchestrator.fleet.observation import DesiredSeen, Gone, Launched, Observation, ServerLost
 from orchestrator.fleet.outcome import for_memory, unforeseen
-from orchestrator.fleet.worker import Want, Worker
+from orchestrator.fleet.worker import Worker
 from orchestrator.hermes.launch import read_exit
 from orchestrator.store.journal import Journal
 from orchestrator.store.lock import FileLock
@@ -404,7 +404,7 @@ class Supervisor:
             log.error("%s is not the file that this supervisor has locked: it ends", self._lock.path)
             self._ending = True
             return
-        if any(w.want is Want.RUN or w.life is not None or w.op is not None for w in self._fleet.values()):
+        if any(w.wanted or w.life is not None or w.op is not None for w in self._fleet.values()):
             self._needed = now
         elif now - self._needed >= self._linger:
             log.info("nothing to supervise for %.0f s", self._linger)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from orchestrator.fleet.admission import MB, Host
 from orchestrator.fleet.outcome import Traces
-from orchestrator.fleet.worker import Want, Worker
+from orchestrator.fleet.worker import Worker
 from orchestrator.health.memory import read_host, resident
 from orchestrator.health.oom import in_kernel_log, oom_kills
 from orchestrator.hermes.launch import read_pid
@@ -57,7 +57,7 @@ class Memory:
 
     def host(self, fleet: Mapping[str, Worker], now: float) -> Host | None:
         """Return the memory while a worker is to be started, else None: then nobody asks."""
-        if all(worker.life is not None or worker.want is not Want.RUN for worker in fleet.values()):
+        if all(worker.life is not None or not worker.wanted for worker in fleet.values()):
             return None
         if now - self._read > HOST_EVERY:
             own = self._settings().memory

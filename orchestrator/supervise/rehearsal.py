@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from orchestrator.errors import HermuxError
 from orchestrator.fleet.spec import EndpointKind
-from orchestrator.fleet.worker import Want, Worker
+from orchestrator.fleet.worker import Worker
 from orchestrator.store.files import read_json
 from orchestrator.store.paths import FleetPaths
 from orchestrator.terminal.control import Control
@@ -29,7 +29,7 @@ class Rehearsal:
     def keep(self, fleet: Mapping[str, Worker], control: Control, rows: list[PaneRow], now: float) -> None:
         """Start it where it is needed and not alive, at most once a second; end it where it is not needed."""
         needed = any(
-            w.spec.endpoint.kind is EndpointKind.REHEARSAL and (w.life is not None or w.want is Want.RUN)
+            w.spec.endpoint.kind is EndpointKind.REHEARSAL and (w.life is not None or w.wanted)
             for w in fleet.values()
         )
         pane = next((row for row in rows if row.session == SESSION), None)

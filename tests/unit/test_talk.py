@@ -41,7 +41,7 @@ def feed(*events: tuple[EventName, dict[str, Any]]) -> Iterator[Event]:
 
 def asked(worker: Worker, *events: tuple[EventName, dict[str, Any]]) -> Worker:
     """Return the worker with the dialogs that the events leave open, and the screen compared with them."""
-    pen = Pen(worker, 100.0, Room(None, [], 100.0))
+    pen = Pen(worker, 100.0, Room(None, [], 100.0), {})
     for event in feed(*events):
         people.heard(pen, event)
     people.glanced(pen)
