@@ -44,7 +44,9 @@ class Cast:
         return replace(
             planned,
             toolsets=tuple(dict.fromkeys((*planned.toolsets, *servers))),
-            fallback=tuple(_addressed(paths, each, choose_port) for each in self.fallback),
+            fallback=tuple(
+                fallback_addressed(paths, each, choose_port=choose_port) for each in self.fallback
+            ),
             max_tokens=self.role.max_tokens,
             temperature=self.role.temperature,
         )
@@ -153,7 +155,7 @@ class Casting:
             return endpoint, key or key_value(endpoint, self._env), note
 
 
-def _addressed(paths: FleetPaths, endpoint: Endpoint, choose_port: bool) -> Endpoint:
+def fallback_addressed(paths: FleetPaths, endpoint: Endpoint, *, choose_port: bool = True) -> Endpoint:
     """Return a fallback with an address; the rehearsal model keeps the name that it is asked by."""
     if endpoint.kind is not EndpointKind.REHEARSAL:
         return endpoint

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 from orchestrator.api import endpoint as endpoints
-from orchestrator.api.casting import Cast
+from orchestrator.api.casting import Cast, fallback_addressed
 from orchestrator.api.order import Isolation, Order, check_cwd, specs
 from orchestrator.errors import UsageError
 from orchestrator.fleet.roll import facts, same
@@ -18,7 +18,7 @@ from orchestrator.store.env import read_env, write_env
 from orchestrator.store.lock import FileLock
 from orchestrator.store.paths import FleetPaths
 
-AT_ONCE = ("restart", "nudge", "after")
+AT_ONCE = {"restart", "nudge", "nudge_text", "after"}
 """Fields that the supervisor alone reads: they hold without a restart of the worker."""
 
 
@@ -42,21 +42,18 @@ def compare(paths: FleetPaths, order: Order, cast: Cast, old: WorkerSpec) -> Fre
     """
     spec = _spec(paths, order, cast, old)
     worker, root = paths.worker(old.name), Path(old.hermes_root)
-    told = [
-        f"{name} {_told(getattr(old, name))} → {_told(getattr(spec, name))}"
-        for name in (each.name for each in fields(WorkerSpec))
-        if getattr(old, name) != getattr(spec, name)
+    changed = [
+        each.name for each in fields(WorkerSpec) if getattr(old, each.name) != getattr(spec, each.name)
     ]
-    at_once = all(text.startswith(AT_ONCE) for text in told)
     had = read_env(worker)
     variables = {
         **order.variables,
         **endpoints.network(order.variables, had, (spec.endpoint, *spec.fallback)),
         **cast.variables(spec),
     }
-    told += _differs(had, variables)
+    beside = _differs(had, variables)
     if keys.key_of(worker, spec.endpoint) != cast.key:
-        told.append("the endpoint's key")
+        beside.append("the endpoint's key")
     files = home.outdated(
         root,
         old,
@@ -65,8 +62,10 @@ def compare(paths: FleetPaths, order: Order, cast: Cast, old: WorkerSpec) -> Fre
         approvals_timeout=cast.role.approvals_timeout,
         overrides=cast.config(),
     )
-    told += [f"the role's {name}" for name in files]
-    return Fresh(cast, spec, variables, tuple(told), bool(told) and not (at_once and _only_spec(told)))
+    beside += [f"the role's {name}" for name in files]
+    told = [f"{name} {_told(getattr(old, name))} → {_told(getattr(spec, name))}" for name in changed]
+    restart = bool(beside) or not AT_ONCE.issuperset(changed)
+    return Fresh(cast, spec, variables, (*told, *beside), restart)
 
 
 def write(paths: FleetPaths, fresh: Fresh, old: WorkerSpec) -> WorkerSpec:
@@ -77,9 +76,7 @@ def write(paths: FleetPaths, fresh: Fresh, old: WorkerSpec) -> WorkerSpec:
     spec = replace(
         fresh.spec,
         endpoint=endpoints.addressed(paths, fresh.spec.endpoint),
-        fallback=tuple(
-            replace(endpoints.addressed(paths, each), model=each.model) for each in fresh.spec.fallback
-        ),
+        fallback=tuple(fallback_addressed(paths, each) for each in fresh.spec.fallback),
     )
     if not fresh.restart:
         return spec
@@ -145,10 +142,6 @@ def _differs(had: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
     added = [f"env +{name}" for name in names if name not in had]
     gone = [f"env -{name}" for name in names if name not in wanted]
     return [*added, *gone, *(f"env {n}" for n in names if n in had and n in wanted and had[n] != wanted[n])]
-
-
-def _only_spec(told: list[str]) -> bool:
-    return all(text.startswith(AT_ONCE) for text in told)
 
 
 def _told(value: object) -> str:

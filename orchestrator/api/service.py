@@ -164,9 +164,7 @@ def check_systemd() -> None:
 def systemctl(*words: str) -> str:
     """Run `systemctl --user`, return its stdout; raises NotReady with its own words."""
     try:
-        done = subprocess.run(
-            ["systemctl", "--user", *words], capture_output=True, text=True, timeout=90, check=False
-        )
+        done = _ran(*words)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NotReady(f"systemctl --user {words[0]}: {error}") from error
     if done.returncode:
@@ -180,16 +178,16 @@ def _asked(what: str, fleet: str) -> str:
     if not BOOTED.is_dir():
         return ""
     try:
-        done = subprocess.run(
-            ["systemctl", "--user", what, unit_name(fleet)],
-            capture_output=True,
-            text=True,
-            timeout=20,
-            check=False,
-        )
+        return _ran(what, unit_name(fleet)).stdout.strip()
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout.strip()
+
+
+def _ran(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run `systemctl --user`; a start waits for READY=1, which comes when the workers are adopted."""
+    return subprocess.run(
+        ["systemctl", "--user", *words], capture_output=True, text=True, timeout=90, check=False
+    )
 
 
 def _quoted(word: str) -> str:

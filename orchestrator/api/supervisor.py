@@ -83,7 +83,7 @@ class Starting:
             return
         import subprocess
 
-        command, cwd = _command(paths, "--replace" if replace else "")
+        command, cwd = _command(paths, *(["--replace"] if replace else []))
         _rotate_log(paths)
         log = os.open(paths.supervisor_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
@@ -157,7 +157,7 @@ def scrubbed(env: Mapping[str, str], secrets: Collection[str] = ()) -> dict[str,
 
 def _command(paths: FleetPaths, *flags: str) -> tuple[list[str], Path]:
     """Return argv and working directory: an installed package is found without the directory."""
-    arguments = ["-m", "orchestrator.supervise", "--fleet", paths.fleet, *filter(None, flags)]
+    arguments = ["-m", "orchestrator.supervise", "--fleet", paths.fleet, *flags]
     home = Path(__file__).resolve().parents[2]
     if str(home) in sys.path[1:]:
         return [sys.executable, "-P", *arguments], paths.root

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.api import spawn
 from orchestrator.api.casting import Casting
@@ -128,12 +128,12 @@ def make_plan(fleet: Fleet, path: Path, *, prune: bool) -> Plan:
     seen = _mark(fleet)
     file = read_fleetfile(path, fleet.env)
     wanted, desired = orders(file, fleet.env), load_desired(fleet.paths)
-    plan = Plan(file, seen=seen)
+    plan, shown = Plan(file, seen=seen), fleet.picture().workers
     _check_owners(plan, desired)
     for name, order in wanted.items():
         try:
             if name in desired.workers:
-                _compare(fleet, plan, name, order, desired.workers[name])
+                _compare(fleet, plan, order, desired.workers[name], shown.get(name, {}))
             else:
                 plan.ready[name] = ready = spawn.preflight(fleet.paths, fleet.env, order)
                 role = file.workers[name].role.name
@@ -183,15 +183,14 @@ def _check_owners(plan: Plan, desired: Desired) -> None:
     file.check()
 
 
-def _compare(fleet: Fleet, plan: Plan, name: str, order: Order, entry: DesiredWorker) -> None:
-    spec = entry.spec
+def _compare(fleet: Fleet, plan: Plan, order: Order, entry: DesiredWorker, shown: Mapping[str, Any]) -> None:
+    spec, name = entry.spec, entry.spec.name
     install = _install(fleet, spec.hermes)
     cast = Casting(fleet.env, order, install, Path(spec.hermes_root)).cast(plan.file.workers[name].role)
     fresh = compare(fleet.paths, order, cast, spec)
-    stopped = entry.want is not Want.RUN
+    stopped = shown.get("want") != "run"  # also one that a person ended in its pane
     if fresh.changes or entry.source != order.source:
         plan.fresh[name] = fresh
-    shown = fleet.picture().workers.get(name, {})
     if shown.get("phase") == "held" and not stopped and not fresh.changes:
         plan.held.append(name)
         plan.said.append((name, f"is held, and left so: {shown.get('why')} → hermux start {name}"))

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import textwrap
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +13,7 @@ import typer
 
 from orchestrator.cli.options import FleetName, Json, Quiet, open_fleet
 from orchestrator.cli.show import out_json, out_line, runnable, talk
+from orchestrator.cli.signals import ended_by_signals
 
 if TYPE_CHECKING:
     from orchestrator.api.doctor import Check
@@ -53,7 +52,7 @@ def doctor(
 
     opened = open_fleet(fleet)
     checks: list[Check] = []
-    with _ended_by_signals(), closing(examine(opened, Wanted(full, worker, timeout, _size()))) as made:
+    with ended_by_signals(), closing(examine(opened, Wanted(full, worker, timeout, _size()))) as made:
         for check in made:
             checks.append(check)
             if not json and not (quiet and check.state == "ok"):
@@ -112,18 +111,3 @@ def _size() -> os.terminal_size | None:
         with suppress(OSError, ValueError):
             return os.get_terminal_size(stream.fileno())
     return None
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Have TERM and HUP end the doctor as Ctrl-C does: what it started is removed."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = {each: signal.signal(each, interrupt) for each in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)

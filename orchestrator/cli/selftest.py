@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import random
-import signal
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from orchestrator.cli.options import Json, Quiet
 from orchestrator.cli.show import out_json, out_line, talk
+from orchestrator.cli.signals import ended_by_signals
 
 if TYPE_CHECKING:
     from orchestrator.selftest.suite import Result
@@ -53,7 +52,7 @@ def selftest(
     played = play(every(picked, rounds), os.environ, workers=workers, seed=chance, say=say)
     if not json:
         out_line(_line(TITLES))
-    with _ended_by_signals(), closing(played):
+    with ended_by_signals(), closing(played):
         for result in played:
             results.append(result)
             if not json:
@@ -101,18 +100,3 @@ def _summary(results: list[Result]) -> str:
     lost, doubled = sum(len(r.lost) for r in results), sum(len(r.doubled) for r in results)
     told = ", ".join(f"{number} {word}" for word, number in count.items() if number)
     return f"{told}; {lost} messages lost, {doubled} doubled"
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Have TERM and HUP end the selftest as Ctrl-C does: what it started is removed."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = {each: signal.signal(each, interrupt) for each in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)

@@ -49,9 +49,8 @@ def up(
         opened.ensure_supervisor()
         if not no_wait:
             opened.wait_ready(names, say=talker(quiet))
-        steps = [
-            (name, "restored", [str(opened.picture().workers[name].get("session") or "")]) for name in names
-        ]
+        workers = opened.picture().workers
+        steps = [(name, "restored", [str(workers[name].get("session") or "")]) for name in names]
         _show(steps, False, json, opened.name)
         return
     plan = opened.up(file, dry_run=dry_run, prune=prune, wait=not no_wait, say=talker(quiet))

@@ -78,15 +78,16 @@ HEADER = b"SQLite format 3\0"
 def cannot_resume(home: Path, session_id: str) -> str:
     """Return why `--resume` is of no use, "" where nothing speaks against it; costs one read, so no row is looked for.
 
-    Hermes 0.19 starts with an empty conversation on a file that is no database, and keeps nothing from then on.
+    Hermes 0.19 starts with an empty conversation on a file that is no database, and keeps nothing from then on. A
+    file that cannot be read for now is no such file: nobody gives up a conversation for that.
     """
     try:
         with (home / FILE).open("rb") as stream:
             found = stream.read(len(HEADER))
     except FileNotFoundError:
         return f"session {session_id} is gone: there is no {FILE} any more"
-    except OSError as error:
-        return f"session {session_id} cannot be read: {error.strerror or error}"
+    except OSError:
+        return ""
     return "" if found == HEADER else f"session {session_id} cannot be read: {FILE} is damaged"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -94,10 +95,13 @@ def supervisor(stage: Stage, victim: str) -> Blow | str:
     return Blow(
         noticed=stage.revive,
         recovered=lambda: stage.supervisor() not in (0, pid),
-        wrong=lambda: ", ".join(
-            f"{n} was started again" for n in stage.names if stage.attempt(n) != before[n]
-        ),
+        wrong=lambda: _started_again(stage, before),
     )
+
+
+def _started_again(stage: Stage, before: Mapping[str, int]) -> str:
+    """Return who was started again though nothing of it had died; `before` are the attempts then."""
+    return ", ".join(f"{n} was started again" for n in stage.names if stage.attempt(n) != before[n])
 
 
 def tmux(stage: Stage, victim: str) -> Blow | str:
@@ -149,12 +153,7 @@ def _stopped(stage: Stage, pids: list[int]) -> Blow | str:
         for pid in reversed(hit):
             kill(pid, signal.SIGCONT)
 
-    return Blow(
-        heal=go_on,
-        wrong=lambda: ", ".join(
-            f"{n} was started again" for n in stage.names if stage.attempt(n) != before[n]
-        ),
-    )
+    return Blow(heal=go_on, wrong=lambda: _started_again(stage, before))
 
 
 def stale_exit(stage: Stage, victim: str) -> Blow | str:

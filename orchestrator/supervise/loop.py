@@ -1,8 +1,9 @@
 """The loop: wait → observe → decide → record → apply. Synchronous, on `selectors`, one thread.
 
 It is woken by the `wake` FIFO (commands and plugins write whose files changed), by a pidfd a worker, and by
-the clock where a step is due; a turn is about the workers that are concerned. Nothing that a SIGKILL would lose is kept here: `state.json` is written
-before an action of a decision is carried out that must not happen twice.
+the clock where a step is due; a turn is about the workers that are concerned. Nothing that a SIGKILL would
+lose is kept here: `state.json` is written before an action of a decision is carried out that must not happen
+twice.
 """
 
 from __future__ import annotations
@@ -40,12 +41,9 @@ from orchestrator.supervise.processes import Deaths
 from orchestrator.supervise.rehearsal import Rehearsal
 from orchestrator.supervise.sdnotify import Manager
 from orchestrator.supervise.sight import Sight
+from orchestrator.supervise.tmux import Tmux
 from orchestrator.supervise.turn import Turn, Turns
-from orchestrator.terminal.config import write_config
-from orchestrator.terminal.control import Control
-from orchestrator.terminal.pane import Liveness
 from orchestrator.terminal.process import Process
-from orchestrator.terminal.server import Server, socket_name
 from orchestrator.version import __version__
 
 log = logging.getLogger("hermux")
@@ -84,22 +82,24 @@ class Supervisor:
         self._deaths = Deaths(
             lambda fd: self._selector.register(fd, selectors.EVENT_READ), self._selector.unregister
         )
-        changed = write_config(paths.tmux_conf, fleet=paths.fleet)
-        self._server = Server(socket_name(paths.fleet), paths.tmux_conf, env=self._env)
-        if changed and self._server.state() is Liveness.ALIVE:
-            self._server.reload()
-        self._control: Control | None = None
         self._sight = Sight(paths)
+        self._tmux = Tmux(
+            paths,
+            env=self._env,
+            watch=lambda fd: self._selector.register(fd, selectors.EVENT_READ),
+            unwatch=self._selector.unregister,
+            forget=lambda: self._sight.panes.clear(),
+        )
         self._notifier = Notifier(
             paths.fleet,
             env=self._env,
-            terminals=lambda: self.terminal().terminals(),
+            terminals=lambda: self._tmux.terminal().terminals(),
             redact=self._redact,
         )
         self._hands = Hands(
             paths,
             self._sight,
-            self.terminal,
+            self._tmux.terminal,
             env=self._env,
             journal=Journal(paths.journal, redact=self._redact),
             notifier=self._notifier,
@@ -115,21 +115,8 @@ class Supervisor:
         self._panes_read = 0.0
         self._needed = time.time()
         self._status = ""
-        self._server_died: tuple[str, float] | None = None
         me = Process.of(os.getpid())
         self._me = {"pid": os.getpid(), "start": me.start if me else 0.0}
-
-    def terminal(self) -> Control:
-        """Return a control client that works; start the server and the client where they are gone."""
-        if self._control is not None and self._control.alive:
-            return self._control
-        self._note_server()
-        self._server.ensure()
-        control = Control(self._server, pid_file=self.paths.root / "control.json")
-        control.start()
-        self._control = control
-        self._selector.register(control.fileno(), selectors.EVENT_READ)
-        return control
 
     def run(self) -> None:
         """Supervise until SIGTERM or SIGINT (workers go on), or until there is nothing to supervise."""
@@ -147,16 +134,15 @@ class Supervisor:
         self._manager.stopping()
         self._record(time.time())
         self._hands.note("ended")
-        if self._control is not None:
-            self._control.close()
+        self._tmux.drop()
 
     def _end(self, _number: int, _frame: FrameType | None) -> None:
         self._ending = True
 
     def _take_over(self) -> None:
         """Adopt what runs; start nothing twice."""
-        lost = self._server_lost()
-        rows = self.terminal().panes()
+        lost = self._tmux.lost(self._hands.note)
+        rows = self._tmux.terminal().panes()
         known = adopt.remembered(self.paths)
         known |= adopt.found_again(self.paths, known, rows)
         gone: list[Observation] = list(lost)
@@ -172,25 +158,6 @@ class Supervisor:
         log.info(text)
         self._hands.note(text)
         self._decide(gone, Turn(frozenset(), everyone=True))
-
-    def _server_lost(self) -> list[Observation]:
-        """Return the tmux server's death, once."""
-        self._note_server()
-        if not self._server_died:
-            return []
-        (text, at), self._server_died = self._server_died, None
-        log.error("%s", text)
-        self._hands.note(text)
-        return [ServerLost(at)]
-
-    def _note_server(self) -> None:
-        """Notice that the server is gone before another takes its place, and start that."""
-        if self._server.died():
-            text = f"the tmux server (pid {self._server.pid}) died, and every pane with it"
-            self._server_died = text, time.time()
-            self._sight.panes.clear()
-            self._drop_control()
-            self._server.ensure()
 
     def _wait(self, nap: float, earliest: float) -> None:
         """Wait for `nap` seconds or until something happens; the FIFO is not listened to before `earliest`.
@@ -216,18 +183,15 @@ class Supervisor:
 
     def _turn(self) -> None:
         now = time.time()
-        lost = self._server_lost()
+        lost = self._tmux.lost(self._hands.note)
         dead = self._deaths.dead()
         self._turns.name(dead)
         turn = self._turns.next(self._fleet, now)
         if lost:
             turn = Turn(frozenset(), everyone=True)
         seen: list[Observation] = [self._death(self._fleet[name]) for name in dead]
-        seen = [
-            *lost,
-            *self._sight.files(self._fleet, turn),
-            *seen,
-        ]  # what it said last comes before its death
+        # what a worker said last comes before its death
+        seen = [*lost, *self._sight.files(self._fleet, turn), *seen]
         if not dead:
             seen += self._panes(now)
         self._decide(seen, turn)
@@ -240,53 +204,35 @@ class Supervisor:
 
     def _panes(self, now: float) -> list[Observation]:
         """Read all panes where it is due: with every look while a step is awaited, else each second."""
-        self._drain()
-        if now - self._panes_read < next_look(self._fleet, now):
+        self._tmux.drain()
+        if time.monotonic() - self._panes_read < next_look(self._fleet, now):
             return []
-        self._panes_read = now
+        self._panes_read = time.monotonic()
         try:
-            rows = self.terminal().panes()
-            self._rehearsal.keep(self._fleet, self.terminal(), rows, now)
-            if self._server.recall():
+            rows = self._tmux.terminal().panes()
+            self._rehearsal.keep(self._fleet, self._tmux.terminal(), rows, now)
+            if self._tmux.server.recall():
                 self._hands.note("the tmux server's socket was removed: it was told to make it again")
         except TerminalError as error:
             log.warning("tmux could not be asked: %s", error)
-            self._drop_control()
+            self._tmux.drop()
             return []
         return self._sight.rows(rows, self._fleet)
 
-    def _drain(self) -> None:
-        if self._control is None:
-            return
-        try:
-            self._control.drain()
-        except TerminalError as error:
-            log.warning("the control client is gone: %s", error)
-            self._drop_control()
-
-    def _drop_control(self) -> None:
-        control, self._control = self._control, None
-        for key in list(self._selector.get_map().values()):
-            if key.fd not in (self._wake, self._signals) and not self._deaths.watches(key.fd):
-                self._selector.unregister(key.fd)
-        if control is not None:
-            control.close()
-
     def _death(self, worker: Worker) -> Gone:
-        """Return how a worker died; its last screen is kept."""
+        """Return how a worker died; its last screen is kept, if it still has a pane."""
         assert worker.life is not None
         row, screen = self._sight.panes.get(worker.life.pane), ""
-        folder = self.paths.worker(worker.name).attempt(worker.attempt)
-        try:
-            if self._server_died or not worker.life.pane:
-                raise TerminalError("the tmux server died")
-            screen = self.terminal().capture(worker.life.pane)
-            if read_exit(folder) is None:
-                row = next((r for r in self.terminal().panes() if r.pane_id == worker.life.pane), row)
-            screen = self._redact(screen)
-            (folder / "screen.txt").write_text(screen)
-        except (HermuxError, OSError) as error:
-            log.warning("%s: its last screen could not be kept: %s", worker.name, error)
+        if worker.life.pane and not self._tmux.dead:
+            folder = self.paths.worker(worker.name).attempt(worker.attempt)
+            try:
+                terminal = self._tmux.terminal()
+                screen = self._redact(terminal.capture(worker.life.pane))
+                if read_exit(folder) is None:
+                    row = next((r for r in terminal.panes() if r.pane_id == worker.life.pane), row)
+                (folder / "screen.txt").write_text(screen)
+            except (HermuxError, OSError) as error:
+                log.warning("%s: its last screen could not be kept: %s", worker.name, error)
         gone = self._sight.death(worker, screen, row)
         if not unforeseen(gone.outcome):
             return gone
@@ -313,7 +259,7 @@ class Supervisor:
             only = frozenset()
         else:
             self._late = list(seen)
-        if unrecorded or time.time() - self._recorded >= RECORD_EVERY:
+        if unrecorded or time.monotonic() - self._recorded >= RECORD_EVERY:
             self._record(time.time())
 
     def _think(
@@ -360,14 +306,14 @@ class Supervisor:
         On a full disk nothing is typed, since nobody could know of it afterwards: the steps of a
         delivery try again by themselves.
         """
-        self._recorded = now
+        self._recorded = time.monotonic()
         self._notifier.look()
         head: dict[str, Any] = {
             "schema": 1,
             "version": __version__,
             "fleet": self.paths.fleet,
             "supervisor": self._me,
-            "tmux": {"socket": str(self._server.socket_path), "pid": self._server.pid},
+            "tmux": {"socket": str(self._tmux.server.socket_path), "pid": self._tmux.server.pid},
             "alerts": self._alerts(now),
         }
         try:
@@ -386,11 +332,12 @@ class Supervisor:
     def _status_line(self) -> None:
         """Tell whoever is attached how the fleet stands and who waits for a person."""
         text, people = status_line(self._fleet.values())
-        if text == self._status or self._control is None:
+        control = self._tmux.control
+        if text == self._status or control is None:
             return
         try:
-            self._control.set_waiting(people)
-            self._control.set_status(text)
+            control.set_waiting(people)
+            control.set_status(text)
             self._status = text
         except TerminalError as error:
             log.warning("the status line: %s", error)
@@ -409,9 +356,8 @@ class Supervisor:
         elif now - self._needed >= self._linger:
             log.info("nothing to supervise for %.0f s", self._linger)
             self._ending = True
-            if self._control is not None:
-                self._drop_control()
-            self._server.kill_server()
+            self._tmux.drop()
+            self._tmux.server.kill_server()
 
 
 def _shows_anew(worker: Worker, before: Worker | None) -> bool:

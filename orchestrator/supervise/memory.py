@@ -33,7 +33,7 @@ class Memory:
 
     def measure(self, fleet: Mapping[str, Worker], now: float) -> None:
         """Note the resident size of each live worker's Hermes, where that is due."""
-        if now - self._measured < MEASURE_EVERY:
+        if 0 <= now - self._measured < MEASURE_EVERY:  # less than none: the clock was put back
             return
         self._measured = now
         self._kills = oom_kills()
@@ -59,7 +59,7 @@ class Memory:
         """Return the memory while a worker is to be started, else None: then nobody asks."""
         if all(worker.life is not None or not worker.wanted for worker in fleet.values()):
             return None
-        if now - self._read > HOST_EVERY:
+        if not 0 <= now - self._read <= HOST_EVERY:
             own = self._settings().memory
             self._read = now
             self._host = read_host(keep_free=own.headroom_mb * MB, per_worker=own.worker_mb * MB)

@@ -23,6 +23,7 @@ class Manager:
 
     @property
     def there(self) -> bool:
+        """Whether a service manager listens."""
         return bool(self._address)
 
     def ready(self) -> None:

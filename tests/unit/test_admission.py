@@ -138,6 +138,7 @@ def test_one_worker_at_a_time_is_rolled_and_a_failure_stops_it() -> None:
     for phase in (Phase.STOPPING, Phase.STOPPED, Phase.STARTING, Phase.BACKOFF, Phase.PENDING):
         assert not may_roll(waiting, [waiting, worker("b", roll=1, phase=phase)])
     back = replace(worker("b", roll=1), attempt=2)
+    assert may_roll(waiting, [replace(back, phase=Phase.STOPPED, left="a person ended it")])
     assert may_roll(waiting, [back])
     assert not may_roll(waiting, [replace(back, phase=Phase.HELD)])
     assert may_roll(waiting, [replace(back, phase=Phase.HELD, roll=0)]), "its hold is another matter"

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from orchestrator.hermes.database import (
+    HEADER,
     DatabaseUnreadable,
     Found,
+    cannot_resume,
     find_user_message,
     last_row_role,
     latest_session,
@@ -100,3 +102,17 @@ def test_a_torn_file_says_nothing(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "state.db").write_bytes(content)
     with pytest.raises(DatabaseUnreadable):
         find_user_message(tmp_path, "hello", since=0)
+
+
+def test_what_cannot_be_resumed(tmp_path: Path) -> None:
+    file = tmp_path / "state.db"
+    assert "gone" in cannot_resume(tmp_path, "s1")
+    file.write_bytes(b"no database at all")
+    assert "damaged" in cannot_resume(tmp_path, "s1")
+    file.write_bytes(HEADER + b"rest")
+    assert cannot_resume(tmp_path, "s1") == ""
+
+
+def test_a_database_that_cannot_be_read_for_now_costs_no_conversation(tmp_path: Path) -> None:
+    (tmp_path / "state.db").symlink_to("/proc/self/mem")  # reading it from its start is EIO
+    assert cannot_resume(tmp_path, "s1") == ""

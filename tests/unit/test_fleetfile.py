@@ -131,6 +131,7 @@ def test_who_waits_for_whom() -> None:
     assert waits_for(coder, {"lead": lead}) == "starts after lead, which is starting"
     assert not waits_for(coder, {"lead": replace(lead, phase=Phase.UP)})
     assert not waits_for(coder, {"lead": replace(lead, want=Want.STOPPED)})
+    assert not waits_for(coder, {"lead": replace(lead, phase=Phase.STOPPED, left="a person ended it")})
     assert not waits_for(coder, {})
     assert waits_for(coder, {"lead": replace(lead, phase=Phase.HELD)})
     assert not waits_for(replace(coder, attempt=1), {"lead": replace(lead, phase=Phase.HELD)})
