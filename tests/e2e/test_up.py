@@ -119,6 +119,10 @@ def test_what_stop_and_rm_keep(fleet: Sandbox) -> None:
         fleet.dir / "workers" / "qa",
         fleet.home / ".hermes" / "profiles" / f"hx-{fleet.fleet}-qa",
     )
+    fleet.tmux("send-keys", "-t", "=qa:", "C-d")  # at an empty prompt: a person leaves
+    fleet.shows("qa", "stopped")
+    assert "started" in up(fleet)
+    assert fleet.worker("qa")["word"] == "ready"
     assert fleet.run("stop").returncode == 2 and fleet.run("stop", "qa", "--all").returncode == 2
     fleet.out("stop", "--all")
     assert not fleet.processes("qa")
