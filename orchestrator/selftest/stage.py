@@ -149,9 +149,14 @@ class Stage:
         return self.send(name, json.dumps({"steps": steps}))
 
     def through(self) -> bool:
-        """Whether every message has its receipt and nobody has anything left to do, after a failed turn too."""
-        words = {self.entry(name).get("word") for name in self.names}
-        return words <= {"ready", "failed"} and self.waiting() == []
+        """Whether every message has its receipt and nobody has anything left to do, after a failed turn too.
+
+        The receipts are looked at first: a receipt is older than the model's answer, and `state.json` says of a
+        worker that it is busy before the receipt is there.
+        """
+        if self.waiting():
+            return False
+        return {self.entry(name).get("word") for name in self.names} <= {"ready", "failed"}
 
     def waiting(self) -> list[str]:
         """Return the numbers that still wait for a receipt, each with its worker and where its file lies.
