@@ -53,6 +53,10 @@ CHOICES_WITHIN = 1.5
 """Seconds: the event of a dialog comes a moment before the screen that shows its choices is read."""
 
 
+SHOWN_WITHIN = 1.0
+"""Seconds for which an answer waits for `state.json` to show its turn's end, so that `ls` after `ask` knows of it."""
+
+
 class Follow:
     """One message that was just sent to a worker; make it before sending."""
 
@@ -81,13 +85,16 @@ class Follow:
         Raises WorkerFailed (its turn failed or was interrupted; it is held, stopped or gone), PersonNeeded
         with the dialog's text, TimedOut after `timeout` seconds. The message and its turn go on regardless.
         """
-        told = ""
+        told, ended = "", 0.0
         try:
             for picture in pictures(self.paths, timeout=timeout, revive=revive):
                 self._deliver(message_id)
                 worker = picture.workers.get(self.name)
                 if self._finished(worker):
-                    return self._answer(message_id)
+                    ended = ended or time.monotonic()
+                    if self._shown(worker) or time.monotonic() - ended > SHOWN_WITHIN:
+                        return self._answer(message_id)
+                    continue
                 self._trouble(picture, message_id)
                 if (why := _waits(worker)) != told:
                     told = why
@@ -140,6 +147,11 @@ class Follow:
         if track.interrupted or track.failed:
             self._raise_failed("interrupted" if track.interrupted else "failed", track.error)
         return track.done or (track.settling and _idle(worker))
+
+    def _shown(self, worker: dict[str, Any] | None) -> bool:
+        """Whether the picture knows that the turn is over; a worker that was removed has none."""
+        last = (worker or {}).get("last_turn") or {}
+        return worker is None or self.track is None or last.get("turn") in self.track.turns[-1:]
 
     def _raise_failed(self, outcome: str, error: str) -> None:
         what = "was interrupted" if outcome == "interrupted" else f"failed: {error or 'no reason was given'}"
