@@ -186,6 +186,7 @@ def specs(
                 nudge=bool(role.nudge),
                 nudge_text=role.nudge if isinstance(role.nudge, str) else "",
                 restart=order.restart or role.restart,
+                stall=role.stall,
                 after=order.after,
             )
         )

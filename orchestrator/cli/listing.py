@@ -165,7 +165,9 @@ def doing(worker: dict[str, Any]) -> str:
     if word == "failed":
         return str(last.get("error") or "the last turn failed")
     if word in ("busy", "background") and worker.get("doing"):
-        return ("draining; " if worker.get("draining") else "") + str(worker["doing"])
+        stalled = worker.get("stalled")
+        before = f"stalled for {span(float(stalled['seconds']))}; " if stalled else ""
+        return before + ("draining; " if worker.get("draining") else "") + str(worker["doing"])
     why = str(worker.get("why") or worker.get("intake_why") or "")
     queued = int(worker.get("queued") or 0)
     waits = f"{queued} message{'s' if queued > 1 else ''} queued" if queued else ""

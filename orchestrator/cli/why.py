@@ -76,6 +76,7 @@ def _head(one: Worker, worker: dict[str, Any], picture: Picture) -> list[str]:
     facts = {
         "because": one_line(worker.get("why")),
         "does": one_line(worker.get("doing")),
+        "stalled": _stalled(worker.get("stalled")),
         "waits for": _waiting(worker.get("waiting")),
         "timed out": _timed_out(worker),
         "last turn": _last_turn(worker.get("last_turn")),
@@ -93,6 +94,12 @@ def _head(one: Worker, worker: dict[str, Any], picture: Picture) -> list[str]:
         "picture": picture.warning or f"{picture.age:.1f} s old",
     }
     return [*lines, *(f"  {key + ':':<16}{value}" for key, value in facts.items() if value)]
+
+
+def _stalled(stalled: dict[str, Any] | None) -> str:
+    if not stalled:
+        return ""
+    return f"nothing has come of it for {span(float(stalled['seconds']))}; {stalled['done']} so far"
 
 
 def _anew(anew: dict[str, Any] | None) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from orchestrator.fleet.picture import waiting
+from orchestrator.fleet.stall import stalled
 from orchestrator.fleet.worker import Phase, Worker
 
 BOOT_LATE = 120.0
@@ -45,6 +46,8 @@ def _of_worker(worker: Worker, now: float) -> list[str]:
         found.append(f"its setup command has run for {(now - begun) / 60:.0f} minutes")
     if worker.phase is Phase.UP and not worker.talk.plugin:
         found.append("the plugin is silent, it works on the screen alone")
+    if worker.quiet.steps:
+        found.append(stalled(worker))
     if late > BOOT_LATE:
         found.append(f"not ready after {late:.0f} s")
     if worker.anew is not None and now - worker.anew.time < ANEW_TOLD:

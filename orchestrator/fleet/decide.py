@@ -20,6 +20,7 @@ from orchestrator.fleet import (
     looking,
     mass,
     people,
+    stall,
     stopping,
     telling,
 )
@@ -43,6 +44,7 @@ from orchestrator.fleet.observation import (
     Swept,
     Taken,
     Wanted,
+    Worked,
 )
 from orchestrator.fleet.pen import Pen
 from orchestrator.fleet.picture import activity, word_of
@@ -148,6 +150,8 @@ def _absorb(pen: Pen, seen: Observation) -> None:
             _glanced(pen, seen)
         case PaneSeen():
             _pane_seen(pen, seen)
+        case Worked():
+            stall.worked(pen, seen)
         case InboxSeen():
             pen.set(queue=seen.queue)
         case Taken():
@@ -179,6 +183,7 @@ def _heard(pen: Pen, event: Event) -> None:
     before = pen.worker.talk
     talk = fold(before, event)
     pen.set(talk=talk)
+    stall.progressed(pen)
     if event.name is EventName.REQUEST and event.main and event.session:
         _in_session(pen, event.session)
     people.heard(pen, event)
@@ -215,6 +220,7 @@ def _glanced(pen: Pen, seen: Glanced) -> None:
     if seen.attempt != worker.attempt or worker.life is None:
         return
     same = seen.glance.same(worker.glance) and worker.talk.heard <= worker.steady_since
+    stall.glanced(pen, seen.glance)
     pen.set(glance=seen.glance, steady_since=worker.steady_since if same else seen.glance.at)
     people.glanced(pen)
 
@@ -264,6 +270,8 @@ def _plan_live(pen: Pen) -> None:
         return
     _plan_boot(pen)
     _plan_turn_end(pen)
+    if stall.plan(pen):
+        return
     if pen.worker.phase in (Phase.UP, Phase.HELD):
         people.announce(pen)
         beside.make_way(pen)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from orchestrator.fleet.picture import activity
 from orchestrator.fleet.worker import Activity, Operation, OpKind, Phase, Want, Worker
 
+STALLED = "stalled"
+"""Begins the reason for which a process is ended that stalled: its turn is gone on with."""
 PROMPT_BACK = 3.0
 """Seconds for which the prompt is waited for after the last event: one that stands there can take `/exit`."""
 
@@ -31,5 +33,5 @@ def untouched(op: Operation) -> bool:
 
 
 def keeps_turn(worker: Worker) -> bool:
-    """Whether a turn that its end cuts is gone on with at the next start: it was paused, or died while draining."""
-    return worker.want is Want.PAUSED or worker.draining
+    """Whether a turn that its end cuts is gone on with at the next start: it was paused, died while draining, or stalled."""
+    return worker.want is Want.PAUSED or worker.draining or worker.why.startswith(STALLED)

@@ -142,7 +142,7 @@ def gone(pen: Pen, seen: Gone) -> None:
     untold = worker.nudge  # of an earlier end, and this attempt ended before it could be told
     started = worker.phase is not Phase.STARTING
     pen.shelve()
-    talk = replace(worker.talk, busy=False, children=(), owed=False, error=None, doing="")
+    talk = replace(worker.talk, busy=False, children=(), owed=False, error=None, doing="", tools=())
     pen.set(life=None, talk=talk, glance=None, nudge=False, setting_up=False)
     outcome = told_apart(seen.outcome, worker)
     pen.set(ended_by=str(outcome))

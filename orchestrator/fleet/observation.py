@@ -108,6 +108,14 @@ class PaneSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class Worked:
+    """The processes of a worker's tools used the processor, or wrote, since they were last measured."""
+
+    worker: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
 class InboxSeen:
     """The messages that wait in `inbox/new`, oldest first."""
 
@@ -178,6 +186,7 @@ Observation = (
     | Said
     | Glanced
     | PaneSeen
+    | Worked
     | InboxSeen
     | Taken
     | Acted

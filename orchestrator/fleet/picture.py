@@ -108,6 +108,13 @@ def picture(worker: Worker) -> dict[str, Any]:
         "timed_out": worker.timed_out,
         "background": background(worker) if worker.life else 0,
         "last_turn": plain(last) if last else None,
+        "stalled": {
+            "since": worker.quiet.reported,
+            "seconds": round(worker.quiet.seconds),
+            "done": ("", "reported", "interrupted", "restarted")[worker.quiet.steps],
+        }
+        if worker.quiet.steps
+        else None,
         "intake": "paused" if shut else "open",
         "intake_why": shut,
         "word": worker.word,

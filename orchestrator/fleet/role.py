@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from orchestrator.fleet.spec import RestartPolicy
+from orchestrator.fleet.spec import RestartPolicy, StallPolicy
 
 ROLE_RULE = r"[a-z][a-z0-9-]{0,19}"
 """20 characters leave room for `-9999` in a worker's name of 24."""
@@ -95,6 +95,7 @@ class Role:
     nudge: bool | str = True
     """Tell a worker that was interrupted by a crash to go on; a text = in these words."""
     restart: RestartPolicy = field(default_factory=RestartPolicy)
+    stall: StallPolicy = field(default_factory=StallPolicy)
     worktree: WorktreeFiles = field(default_factory=WorktreeFiles)
     source: str = ""
     """The folder it was read from."""

@@ -69,6 +69,25 @@ class RestartPolicy:
     healthy: float = 120.0
 
 
+class StallStep(StrEnum):
+    """How far hermux goes by itself about a worker that stalled, one step after the other."""
+
+    REPORT = "report"
+    INTERRUPT = "interrupt"
+    RESTART = "restart"
+
+
+@dataclass(frozen=True, slots=True)
+class StallPolicy:
+    """After how many seconds without progress a running turn is called stalled, and what is done about it."""
+
+    turn: float = 450.0
+    """While the model is awaited."""
+    tool: float = 1200.0
+    """While a tool runs."""
+    then: StallStep = StallStep.REPORT
+
+
 @dataclass(frozen=True, slots=True)
 class Worktree:
     """A git worktree that hermux made for one worker. Paths are absolute."""
@@ -121,6 +140,7 @@ class WorkerSpec:
     nudge_text: str = ""
     """In these words; "" = hermux' own."""
     restart: RestartPolicy = field(default_factory=RestartPolicy)
+    stall: StallPolicy = field(default_factory=StallPolicy)
     after: tuple[str, ...] = ()
     """Workers that have to be ready before it is started (`fleet/sequence.py`)."""
 

@@ -57,6 +57,8 @@ class Talk:
     owed: bool = False
     """Delegated work was begun and Hermes has not yet begun the turn that takes in its results."""
     doing: str = ""
+    tools: tuple[str, ...] = ()
+    """Calls of tools that run now, by their ids."""
     model: str = ""
     """That Hermes asked last in the main conversation: a fallback, once it has switched."""
     last: LastTurn | None = None
@@ -122,20 +124,23 @@ def _main(talk: Talk, event: Event) -> Talk:
                 owed = bool(talk.children) if _takes_in_children(event) else talk.owed
                 talk = replace(talk, owed=owed, cut=_by_signal(talk, event))
             model = str(event.data.get("model") or talk.model)
-            return replace(talk, busy=True, turn=event.turn, error=None, doing="thinking", model=model)
+            return replace(
+                talk, busy=True, turn=event.turn, error=None, doing="thinking", tools=(), model=model
+            )
         case EventName.RESPONSE:
             return replace(talk, busy=True, turn=event.turn, error=None, doing="thinking")
         case EventName.REQUEST_ERROR:
             return replace(talk, busy=True, turn=event.turn, error=event, doing=_error_text(event))
         case EventName.TOOL_START:
-            return _tool(replace(talk, error=None), event)
+            return _tool(replace(talk, error=None, tools=(*talk.tools, _call(event))), event)
         case EventName.TOOL_END:
-            return replace(talk, error=None, doing="thinking")
+            running = tuple(call for call in talk.tools if call != _call(event))
+            return replace(talk, error=None, doing=talk.doing if running else "thinking", tools=running)
         case EventName.TURN_END:
             return end_turn(talk, event.time, _outcome(event), turn=event.turn)
         case EventName.SESSION_RESET | EventName.SESSION_FINALIZE:
             left = event.name is EventName.SESSION_FINALIZE and event.data.get("by") == "person"
-            return replace(talk, busy=False, doing="", error=None, left=left)
+            return replace(talk, busy=False, doing="", tools=(), error=None, left=left)
         case _:
             return talk
 
@@ -150,7 +155,7 @@ def end_turn(talk: Talk, time: float, outcome: TurnOutcome, *, turn: str = "") -
         kind=failed_kind(talk.error.data) if failed and talk.error else None,
         error=_error_text(talk.error) if failed and talk.error else "",
     )
-    return replace(talk, busy=False, doing="", error=None, last=last, turns=talk.turns + 1, turn="")
+    return replace(talk, busy=False, doing="", tools=(), error=None, last=last, turns=talk.turns + 1, turn="")
 
 
 def _takes_in_children(event: Event) -> bool:
@@ -195,6 +200,10 @@ def _tool(talk: Talk, event: Event) -> Talk:
     tool = str(event.data.get("tool", ""))
     summary = str(event.data.get("summary", ""))
     return replace(talk, busy=True, doing=f"{tool}: {summary}" if summary else tool)
+
+
+def _call(event: Event) -> str:
+    return str(event.data.get("call_id") or event.data.get("tool") or "")
 
 
 def _usage(talk: Talk, event: Event) -> Talk:

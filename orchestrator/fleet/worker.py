@@ -85,6 +85,8 @@ class Glance:
     first_run: bool = False
     lost: bool = False
     """Hermes says that it does not find the session that it was to resume."""
+    body: int = 0
+    """Digest of the lines above the prompt that Hermes does not repaint: they change with what is put out."""
     in_mode: bool = False
     """The pane is in copy mode."""
     left: int = -1
@@ -111,6 +113,20 @@ class Life:
     start: float
     """Start time of the process, seconds since the epoch: with the pid it identifies the process."""
     launched: float
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """How long nothing has come of the running turn; see `stall`."""
+
+    seconds: float = 0.0
+    """Only those in which somebody watched: no sleep of the machine, no jump of its clock."""
+    counted: float = 0.0
+    """When they were last counted; 0 = no turn runs."""
+    steps: int = 0
+    """What was done about it: 1 = reported, 2 = interrupted, 3 = restarted."""
+    reported: float = 0.0
+    """When, seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +293,7 @@ class Worker:
     hold: str = ""
     """Why it will not be started again by itself."""
     queue: tuple[Head, ...] = ()
+    quiet: Quiet = field(default_factory=Quiet)
     interrupted: float = 0.0
     """When C-c was last pressed."""
     crashes: tuple[float, ...] = ()
@@ -356,6 +373,7 @@ __all__ = [
     "OutcomeKind",
     "Phase",
     "PromptKind",
+    "Quiet",
     "Talk",
     "Want",
     "Worker",

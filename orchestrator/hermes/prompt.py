@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from zlib import crc32
 
 from orchestrator.fleet.prompt import DIALOGS, PromptKind
 from orchestrator.hermes.screen import FULL_ROWS, Zone, box_above, cut, find_zone
@@ -33,6 +34,8 @@ class Prompt:
     """Children and /background tasks that the status bar counts. 0.22 may have no room for the count."""
     first_run: bool = False
     """Hermes asks a first-run question instead of showing its prompt."""
+    body: int = 0
+    """Digest of what stands above the prompt and the line that Hermes repaints; digits, its timers, left out."""
     left: int = -1
     """The countdown of a dialog in seconds, -1 = none is shown."""
 
@@ -132,6 +135,7 @@ def _read(zone: Zone, kind: PromptKind, skip: int, cursor: tuple[int, int] | Non
         dialog="\n".join(body).strip(),
         choices=choices,
         background=_background(zone),
+        body=_body(zone) if kind is PromptKind.BUSY else 0,
         left=_countdown(zone) if box else -1,
     )
 
@@ -156,6 +160,11 @@ def _choices(box: list[str]) -> tuple[list[str], tuple[str, ...]]:
             body.append(line.strip())
     text = [line for index, line in enumerate(body) if line or (index and body[index - 1])]
     return text, tuple(choices)
+
+
+def _body(zone: Zone) -> int:
+    lines = [line.rstrip() for line in zone.above[:-1] if line.strip()]
+    return crc32(re.sub(r"\d", "", "\n".join(lines[:-1])).encode())
 
 
 def _countdown(zone: Zone) -> int:

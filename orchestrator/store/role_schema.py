@@ -169,6 +169,17 @@ class Restart(_Strict):
         return _or(handler, core, {"enum": [*get_args(Policy), *NEVER]})
 
 
+class Stall(_Strict):
+    """When a running turn is called stalled: no event, no line of output, no work of a tool's processes."""
+
+    turn: Seconds = 450.0
+    """Seconds without progress while the model is awaited."""
+    tool: Seconds = 1200.0
+    """Seconds without progress while a tool runs."""
+    then: Literal["report", "interrupt", "restart"] = "report"
+    """report: say so; interrupt: then end the turn; restart: then end the process, and go on in its conversation."""
+
+
 class RoleFile(_Strict):
     """A role of hermux: the template that workers are made from."""
 
@@ -197,6 +208,7 @@ class RoleFile(_Strict):
     approvals: Approvals = Approvals()
     worktree: WorktreeFiles = WorktreeFiles()
     restart: Restart = Restart()
+    stall: Stall = Stall()
     nudge: Annotated[bool | str, BeforeValidator(_nudge)] = True
     """Tell a worker that was interrupted by a crash to go on; a text = in these words."""
 

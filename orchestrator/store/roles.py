@@ -15,7 +15,7 @@ from typing import Any
 
 from orchestrator.errors import UsageError
 from orchestrator.fleet.role import ROLE_RULE, Approvals, Checkpoints, Fallback, Role, Skills, WorktreeFiles
-from orchestrator.fleet.spec import ROLE_ORDER, Restart, RestartPolicy
+from orchestrator.fleet.spec import ROLE_ORDER, Restart, RestartPolicy, StallPolicy, StallStep
 from orchestrator.store.role_faults import faults_of, known_fields
 from orchestrator.store.yamlfile import Located, Place, read
 
@@ -186,6 +186,7 @@ def _role(name: str, checked: Any, soul: str, folder: Path, soul_file: Path) -> 
         inherit=tuple(dict.fromkeys(checked.inherit)),
         nudge=checked.nudge,
         restart=RestartPolicy(**restart_fields(checked.restart.model_dump())),
+        stall=StallPolicy(checked.stall.turn, checked.stall.tool, StallStep(checked.stall.then)),
         worktree=WorktreeFiles(tuple(tree.copy_), tuple(tree.link), tree.setup),
         source=str(folder),
         soul_source=str(soul_file),

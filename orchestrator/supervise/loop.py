@@ -43,6 +43,7 @@ from orchestrator.supervise.sdnotify import Manager
 from orchestrator.supervise.sight import Sight
 from orchestrator.supervise.tmux import Tmux
 from orchestrator.supervise.turn import Turn, Turns
+from orchestrator.supervise.work import Work
 from orchestrator.terminal.process import Process
 from orchestrator.version import __version__
 
@@ -112,6 +113,7 @@ class Supervisor:
         self._late: list[Observation] = []
         self._recorded = 0.0
         self._memory = Memory(paths, self._notifier.settings)
+        self._work = Work(paths)
         self._panes_read = 0.0
         self._needed = time.time()
         self._status = ""
@@ -193,7 +195,7 @@ class Supervisor:
         # what a worker said last comes before its death
         seen = [*lost, *self._sight.files(self._fleet, turn), *seen]
         if not dead:
-            seen += self._panes(now)
+            seen += [*self._panes(now), *self._work.seen(self._fleet)]
         self._decide(seen, turn)
         if any(isinstance(each, DesiredSeen) for each in seen):
             self._keys = keys_of(self.paths, self._fleet)

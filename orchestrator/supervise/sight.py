@@ -121,6 +121,7 @@ class Sight:
                 dialog=prompt.dialog,
                 choices=prompt.choices,
                 background=prompt.background,
+                body=prompt.body,
                 first_run=prompt.first_run,
                 lost=bool(worker.resume)
                 and worker.phase is Phase.STARTING

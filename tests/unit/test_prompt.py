@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -301,7 +302,8 @@ CAPTURES = ["hermes-0.19/ready", "hermes-0.19/busy_tool", "hermes-0.19/input_mul
 def test_output_above_the_prompt_changes_nothing(name: str, output: list[str]) -> None:
     lines = screen(name).rstrip("\n").split("\n")
     status = max(index for index, line in enumerate(lines) if " │ " in line)
-    assert read_prompt("\n".join([*lines[:status], *output, *lines[status:]])) == read(name)
+    changed = read_prompt("\n".join([*lines[:status], *output, *lines[status:]]))
+    assert replace(changed, body=0) == replace(read(name), body=0)
 
 
 @given(st.sampled_from([name for name, _ in TABLE]), st.data())

@@ -29,7 +29,7 @@ from orchestrator.fleet.observation import (
     Taken,
     Wanted,
 )
-from orchestrator.fleet.spec import Endpoint, RestartPolicy, WorkerSpec
+from orchestrator.fleet.spec import Endpoint, RestartPolicy, StallPolicy, WorkerSpec
 from orchestrator.fleet.worker import (
     Glance,
     Head,
@@ -102,12 +102,17 @@ class World:
     gone: set[str] = field(default_factory=set)
     """Sessions that cannot be resumed: the next launch finds that out."""
     restart: RestartPolicy = field(default_factory=RestartPolicy)
+    stall: StallPolicy = field(default_factory=StallPolicy)
+    hung: bool = False
+    """Turns do not end, and an interrupt is not heard."""
+    output: int = 1
+    """Digest of the lines above the prompt."""
 
     def want(
         self, want: Want = Want.RUN, generation: int = 1, renew: int = 0, *, drain: bool = False
     ) -> None:
         """Edit what is desired."""
-        wanted = replace(spec(), restart=self.restart)
+        wanted = replace(spec(), restart=self.restart, stall=self.stall)
         self.seen.append(DesiredSeen({NAME: Wanted(wanted, want, generation, 10.0, renew, drain=drain)}))
 
     @property
@@ -231,7 +236,7 @@ class World:
         if hermes.asked and not hermes.told and self.now >= hermes.turn_ends - THINK * 0.4:
             hermes.told = True
             self._emit(EventName.REQUEST, sha256=digest(hermes.asked))
-        if hermes.asked and self.now >= hermes.turn_ends:
+        if hermes.asked and self.now >= hermes.turn_ends and not self.hung:
             hermes.asked, hermes.answered = "", hermes.answered + 1
             self._emit(EventName.TURN_END, completed=True)
 
@@ -240,7 +245,7 @@ class World:
         if hermes is None or self.now - hermes.born < BOOT:
             return Glance(PromptKind.UNKNOWN, self.now)
         if hermes.asked:
-            return Glance(PromptKind.BUSY, self.now)
+            return Glance(PromptKind.BUSY, self.now, body=self.output)
         return Glance(PromptKind.READY, self.now, typed=hermes.prompt, own=hermes.prompt)
 
     def _do(self, action: act.Action) -> list[Observation]:

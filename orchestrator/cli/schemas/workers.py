@@ -57,6 +57,10 @@ _WORKER = (
 {p}last_turn.kind            string|null   auth, quota, rate_limit, not_found, context, server, no_answer, connection or other
 {p}last_turn.error           string        the error in the server's or Hermes' words
 {p}last_turn.time            number        seconds since the epoch
+{p}stalled                   object|null   that its turn makes no progress
+{p}stalled.since             number        when that was reported, seconds since the epoch
+{p}stalled.seconds           number        without progress, as far as somebody watched
+{p}stalled.done              string        reported, interrupted or restarted
 {p}intake                    string        open, or paused: no message is typed now
 {p}intake_why                string        why it is paused
 {p}session                   string        Hermes' session id, "" before the first message
